@@ -71,15 +71,12 @@ struct CompilerMessageTests {
 
   /// Returns the errors of the compiler by their lines.
   private static func errors(in program: String) async throws -> [Int: [String]] {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "messages-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: folder) }
-    let source = folder.appending(path: "program.swift")
-    try program.write(to: source, atomically: true, encoding: .utf8)
     let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }
     let products = bundle?.bundleURL.deletingLastPathComponent() ?? Bundle.main.bundleURL
-    let modules = products.appending(path: "Modules")
-    let text = try await output(of: "swiftc -typecheck -swift-version 6 -I '\(modules.path)' '\(source.path)'")
+    let text = try await withFiles([("program.swift", program)]) { folder in
+      let source = folder.appending(path: "program.swift").path
+      return try await output(of: "swiftc -typecheck -swift-version 6 -I '\(products.path)/Modules' '\(source)'")
+    }
     var errors: [Int: [String]] = [:]
     for match in text.matches(of: #/program\.swift:(\d+):\d+: error: (.*)/#) {
       if let line = Int(match.1) { errors[line, default: []].append(String(match.2)) }

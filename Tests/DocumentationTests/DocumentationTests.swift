@@ -22,6 +22,28 @@ struct DocumentationTests {
     }
   }
 
+  #if os(macOS) || os(Linux)
+  /// A snippet has other lines than its page. Those of the page are as the formatter leaves them, except that comments
+  /// may be below each other.
+  @Test func everyBlockOfCodeIsFormatted() async throws {
+    func shape(_ lines: [Substring]) -> [[Substring]] {
+      lines.map { line in [line.prefix { $0 == " " }] + line.split(separator: " ") }
+    }
+    let blocks = try Repository.pages().flatMap { page in page.codeBlocks.map { (page.path, $0) } }
+    let files = blocks.enumerated().map { ("\($0).swift", $1.1.paragraphs.joined().joined(separator: "\n")) }
+    try await withFiles(files) { folder in
+      let configuration = Repository.root.appending(path: ".swift-format").path
+      let errors = try await output(of: "swift format -r -i --configuration '\(configuration)' '\(folder.path)'")
+      #expect(errors.isEmpty)
+      for ((path, block), file) in zip(blocks, files) {
+        let formatted = try String(contentsOf: folder.appending(path: file.0), encoding: .utf8)
+        let isFormatted = shape(formatted.split(separator: "\n")) == shape(block.paragraphs.flatMap(\.self))
+        #expect(isFormatted, "\(path):\(block.firstLine)")
+      }
+    }
+  }
+  #endif
+
   /// What the code of an article prints, or an error says, is in a test. The tests of two pages read their page instead.
   @Test func everyOutputIsInASnippet() throws {
     func words(_ lines: [some StringProtocol]) -> String {
@@ -147,9 +169,12 @@ struct DocumentationTests {
 
   @Test(arguments: [
     ("each indented by itself", "func f() {\n  queue.run {  // a comment\n    first()\n  }\n}\n\n    second()", true),
+    ("in other lines", "queue.run {\n  // a comment\n  first() }\nsecond(\n)", true),
+    ("in the middle of a line", "queue.run {  // a comment\n  first()\n}\ntry second()", false),
+    ("as the beginning of a line", "queue.run {  // a comment\n  first()\n}\nsecond().first()", false),
+    ("with other words", "queue.run {  // acomment\n  first()\n}\nsecond()", false),
     ("in another order", "second()\n\nqueue.run {  // a comment\n  first()\n}", false),
     ("with another line", "queue.run {  // a comment\n  first()\n  more()\n}\nsecond()", false),
-    ("differently indented", "queue.run {  // a comment\nfirst()\n}\nsecond()", false),
     ("with another comment", "queue.run {  // another comment\n  first()\n}\nsecond()", false),
     ("without the last", "queue.run {  // a comment\n  first()\n}", false),
   ])

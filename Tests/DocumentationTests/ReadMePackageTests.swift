@@ -10,23 +10,27 @@ struct ReadMePackageTests {
     let expression = #/ave (?:it|this) as\s+`(\S+)`[^`]*```\w*\n(.*?)```/#.dotMatchesNewlines()
     let files = page.matches(of: expression).map { (path: String($0.1), text: String($0.2)) }
     #expect(files.map(\.path) == ["Package.swift", "Sources/App/main.swift", "Tests/AppTests/BreakfastTests.swift"])
-
-    let folder = FileManager.default.temporaryDirectory.appending(path: "readme-\(UUID().uuidString)")
-    defer { try? FileManager.default.removeItem(at: folder) }
-    for (path, text) in files {
-      let file = folder.appending(path: "App/\(path)")
-      try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-      try text.write(to: file, atomically: true, encoding: .utf8)
+    try await withFiles(files.map { ("App/\($0.path)", $0.text) }) { folder in
+      let clone = folder.appending(path: "swift-operations")
+      try FileManager.default.createSymbolicLink(at: clone, withDestinationURL: Repository.root)
+      let run = try await output(of: "cd '\(folder.path)/App' && swift run App")
+      #expect(run.contains("breakfast › toast: Burnt()\n"), "\(run)")
+      let test = try await output(of: "cd '\(folder.path)/App' && swift test")
+      #expect(test.contains("Test run with 1 test in 0 suites passed"), "\(test)")
     }
-    let clone = folder.appending(path: "swift-operations")
-    try FileManager.default.createSymbolicLink(at: clone, withDestinationURL: Repository.root)
-
-    let app = folder.appending(path: "App").path
-    let run = try await output(of: "cd '\(app)' && swift run App")
-    #expect(run.contains("breakfast › toast: Burnt()\n"), "\(run)")
-    let test = try await output(of: "cd '\(app)' && swift test")
-    #expect(test.contains("Test run with 1 test in 0 suites passed"), "\(test)")
   }
+}
+
+/// Calls `body` with a new folder that has these files.
+func withFiles<T>(_ files: [(path: String, text: String)], _ body: (URL) async throws -> T) async throws -> T {
+  let folder = FileManager.default.temporaryDirectory.appending(path: "files-\(UUID().uuidString)")
+  defer { try? FileManager.default.removeItem(at: folder) }
+  for (path, text) in files {
+    let file = folder.appending(path: path)
+    try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+    try text.write(to: file, atomically: true, encoding: .utf8)
+  }
+  return try await body(folder)
 }
 
 /// Runs a command in `sh`, and returns what it prints, errors included.

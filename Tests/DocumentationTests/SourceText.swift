@@ -13,7 +13,8 @@ struct SourceText: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { path }
 
-  var codeLines: [CodeLine] { lines.map(CodeLine.init) }
+  /// The words and signs of each line.
+  var codeLines: [[Substring]] { lines.map(\.tokens) }
 
   /// The fenced Swift blocks, in Markdown and in doc comments.
   var codeBlocks: [CodeBlock] { blocks(of: "swift") }
@@ -57,41 +58,41 @@ struct CodeBlock: Sendable {
   let firstLine: Int
   /// The parts between empty lines. A page shows code of the top level and code of a function in one block. A snippet
   /// may have other code between these parts, and has its own imports.
-  let paragraphs: [[String]]
+  let paragraphs: [[Substring]]
 
   init(firstLine: Int, lines: [Substring]) {
     self.firstLine = firstLine
     let isApart = { (line: Substring) in line.allSatisfy(\.isWhitespace) || line.contains(#/^(@testable )?import /#) }
-    paragraphs = lines.split(whereSeparator: isApart).map { $0.map(String.init) }
+    paragraphs = lines.split(whereSeparator: isApart).map { Array($0) }
   }
 
-  /// Whether a file has all of the paragraphs, in their order, each as deep as it is there.
-  func isIn(_ file: [CodeLine]) -> Bool {
+  /// Whether a file has all of the paragraphs, in their order. The lines of a page are shorter than those of a file, so
+  /// each paragraph is whole lines of the file, but other ones.
+  func isIn(_ file: [[Substring]]) -> Bool {
     var rest = file[...]
     for paragraph in paragraphs {
-      let paragraph = paragraph.map { CodeLine($0[...]) }
-      guard let start = rest.indices.first(where: { Self.begins(rest[$0...], with: paragraph) }) else { return false }
-      rest = rest[(start + paragraph.count)...]
+      let tokens = paragraph.flatMap(\.tokens)
+      let ends = rest.indices.lazy.compactMap { Self.end(of: tokens, in: rest[$0...]) }
+      guard let end = ends.first else { return false }
+      rest = rest[end...]
     }
     return true
   }
 
-  private static func begins(_ lines: ArraySlice<CodeLine>, with paragraph: [CodeLine]) -> Bool {
-    guard lines.count >= paragraph.count, let first = lines.first else { return false }
-    let offset = first.indentation - paragraph[0].indentation
-    return zip(lines, paragraph).allSatisfy { $0.words == $1.words && $0.indentation - $1.indentation == offset }
+  /// Returns the end of the first lines if they are these tokens.
+  private static func end(of tokens: [Substring], in lines: ArraySlice<[Substring]>) -> Int? {
+    var rest = tokens[...]
+    let end = lines.firstIndex { line in
+      guard rest.starts(with: line) else { return true }
+      rest = rest.dropFirst(line.count)
+      return rest.isEmpty
+    }
+    return rest.isEmpty ? end.map { $0 + 1 } : nil
   }
 }
 
-/// A line of code. A page may put comments below each other, which the formatter does not, so spaces do not count.
-struct CodeLine: Sendable {
-  let indentation: Int
-  let words: [Substring]
-
-  init(_ line: Substring) {
-    indentation = line.prefix { $0 == " " }.count
-    words = line.split(separator: " ")
-  }
+extension Substring {
+  fileprivate var tokens: [Substring] { matches(of: #/\w+|[^\w\s]/#).map(\.output) }
 }
 
 /// The files that these tests read: those of the checkout they were compiled from.

@@ -74,15 +74,9 @@ struct ConditionsAndTime: Printing {
     // swift-format-ignore: OnlyOneTrailingClosureArgument
     let page = RetryOperation(
       attempts: 5,
-      backoff: .exponential(
-        initial: .milliseconds(100),
-        cap: .seconds(10),
-        jitter: 0.5
-      ),
+      backoff: .exponential(initial: .milliseconds(100), cap: .seconds(10), jitter: 0.5),
       retryWhen: { result, _ in
-        guard case .failure(let busy as ServerBusy) = result else {
-          return .stop
-        }
+        guard case .failure(let busy as ServerBusy) = result else { return .stop }
         return .retry(after: busy.retryAfter)
       }
     ) { _ in Download(url) }

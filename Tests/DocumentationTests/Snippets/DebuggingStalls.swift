@@ -7,20 +7,6 @@ private let logged = Journal<String>()
 
 private func log(_ text: String) { logged.write(text) }
 
-func reportWhenSignalled(
-  _ queue: OperationQueue,
-  to log: @escaping @Sendable (String) -> Void
-) -> any DispatchSourceSignal {
-  signal(SIGUSR1, SIG_IGN)  // or the signal ends the program
-  let source = DispatchSource.makeSignalSource(
-    signal: SIGUSR1,
-    queue: .global()
-  )
-  source.setEventHandler { log("\(queue.stallReport())") }
-  source.activate()  // retain the source
-  return source
-}
-
 /// The sentences on the page are those of real reports.
 @Suite(.timeLimit(.minutes(5)))
 struct DebuggingStallsSnippets {
@@ -66,16 +52,21 @@ struct DebuggingStallsSnippets {
   /// In a separate process, because the signal is for the whole process.
   @Test func bySignal() async {
     await #expect(processExitsWith: .success) {
-      let (queue, reports) = (OperationQueue(), Journal<String>())
+      let queue = OperationQueue()
       queue.isSuspended = true
       queue.addOperation(operation("upload"))
-      let source = reportWhenSignalled(queue) { reports.write($0) }
+
+      signal(SIGUSR1, SIG_IGN)  // or the signal ends the program
+      let source = DispatchSource.makeSignalSource(signal: SIGUSR1, queue: .global())
+      source.setEventHandler { log("\(queue.stallReport())") }
+      source.activate()  // retain the source
+
       // A signal that arrives before the source is active is ignored.
-      while reports.count == 0 {
+      while logged.count == 0 {
         kill(getpid(), SIGUSR1)
         try await Task.sleep(for: .milliseconds(20))
       }
-      #expect(reports.entries[0].contains("“upload” cannot start because its queue is suspended."))
+      #expect(logged.entries[0].contains("“upload” cannot start because its queue is suspended."))
       source.cancel()
     }
   }
@@ -208,9 +199,7 @@ struct DebuggingStallsSnippets {
     clock.advance(by: .seconds(90))
     #expect(group.isFinished && group.stallReport().entries.isEmpty)
 
-    for case let member as AsyncOperation in group.operations {
-      log("\(member.stallReport())")
-    }
+    for case let member as AsyncOperation in group.operations { log("\(member.stallReport())") }
 
     #expect(logged.entries.contains { $0.contains("“draining” was cancelled, but ") })
     held.gate.open()
@@ -221,9 +210,7 @@ struct DebuggingStallsSnippets {
     let (clock, begun, end) = (ManualClock(), Gate(), DispatchSemaphore(value: 0))
     let scheduler = SerialScheduler(name: "disk", clock: clock)
 
-    scheduler.watchdog = SchedulerWatchdog(limit: .milliseconds(100)) {
-      report in log("\(report)")
-    }
+    scheduler.watchdog = SchedulerWatchdog(limit: .milliseconds(100)) { report in log("\(report)") }
 
     scheduler.schedule {
       begun.open()

@@ -62,10 +62,7 @@ struct Dependencies: Printing {
   }
 
   @Test func aCycleInAGroup() async {
-    let (a, b, c) = (
-      AsyncOperation().named("a"), AsyncOperation().named("b"),
-      AsyncOperation().named("c")
-    )
+    let (a, b, c) = (AsyncOperation().named("a"), AsyncOperation().named("b"), AsyncOperation().named("c"))
     a ==> b ==> c ==> a
     let group = GroupOperation([a, b, c]).named("Import")
     queue.addOperation(group)

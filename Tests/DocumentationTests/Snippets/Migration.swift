@@ -69,8 +69,7 @@ struct MigrationSnippets {
 
   @Test func aGroupInsteadOfASerialQueue() async {
     let order = Journal<Int>()
-    let edits = GroupOperation("Edits", maxConcurrentOperationCount: 1)
-      .started()
+    let edits = GroupOperation("Edits", maxConcurrentOperationCount: 1).started()
     for number in 0..<100 {
       let edit = ResultOperation { order.write(2 * number) }
       edit.addObserver(OperationObserver(didFinish: { _ in order.write(2 * number + 1) }))
@@ -89,9 +88,7 @@ struct MigrationSnippets {
     #expect(operation.isCancelled && operation.errors.isEmpty)
   }
 
-  @Test func aSubclassFinishesWhenItsClientDoes() async throws {
-    try await queue.run(Upload(File(), by: Client()))
-  }
+  @Test func aSubclassFinishesWhenItsClientDoes() async throws { try await queue.run(Upload(File(), by: Client())) }
 
   private final class DownloadOperation: AsyncOperation, @unchecked Sendable { init(to file: File) {} }
 
@@ -102,17 +99,13 @@ struct MigrationSnippets {
   @Test func aGroupWithConditionTimeoutAndObserver() async throws {
     let (file, server, shown) = (File(), "server", Journal<Int>())
     let show: @Sendable ([any Error]) -> Void = { shown.write($0.count) }
-    let load = GroupOperation("Load") {
-      DownloadOperation(to: file) ==> ParseOperation(from: file)
-    }
+    let load = GroupOperation("Load") { DownloadOperation(to: file) ==> ParseOperation(from: file) }
     load.addCondition(.isReachable(server))
     load.timeout = .seconds(30)
 
     load.clock = ManualClock()
 
-    load.addObserver(
-      OperationObserver(didFinish: { operation in show(operation.errors) })
-    )
+    load.addObserver(OperationObserver(didFinish: { operation in show(operation.errors) }))
     queue.addOperation(load)
     await load.finished()
     #expect(shown.entries == [1])
@@ -121,9 +114,7 @@ struct MigrationSnippets {
   @Test func aGroupInsteadOfATaskGroup() async throws {
     let urls = ["a", "bc", "def"].map { URL(filePath: "/\($0)") }
     @Sendable func count(_ url: URL) async throws -> Int { url.lastPathComponent.count }
-    let counts = urls.map { url in
-      TaskOperation { try await count(url) }.named(url.lastPathComponent)
-    }
+    let counts = urls.map { url in TaskOperation { try await count(url) }.named(url.lastPathComponent) }
     let sum = collect(counts).map { $0.reduce(0, +) }
     let importer = GroupOperation("Count") { sum }
     importer.maxConcurrentOperationCount = 4
@@ -148,8 +139,6 @@ struct MigrationSnippets {
     await queue.finished()
     #expect(uploads.allSatisfy { $0.isSuccessful } && logins.count == 1)
   }
-
-  // MARK: Foundation on Linux
 
   @Test func theVerbIsPickedByTheDeclaration() async {
     typealias Download = AsyncOperation

@@ -31,9 +31,7 @@ struct ReadMeSnippets: Printing {
 
     // A group has an order, and reports each failure with its path.
     let sync = GroupOperation("sync") {
-      let pages = ["home", "sports"].map { page in
-        TaskOperation { try await load(page) }.named(page)
-      }
+      let pages = ["home", "sports"].map { page in TaskOperation { try await load(page) }.named(page) }
       TaskOperation { print("signed in") } ==> pages
     }
     do { try await queue.run(sync) } catch { print(error) }
@@ -54,14 +52,10 @@ struct ReadMeSnippets: Printing {
   func makeBreakfast() -> GroupOperation {
     let pause = Backoff.constant(.seconds(1))
     let dishes = ["coffee", "toast", "tea"].map { dish in
-      RetryOperation(attempts: 2, backoff: pause) { attempt in
-        try await cook(dish, attempt: attempt)
-      }.named(dish)
+      RetryOperation(attempts: 2, backoff: pause) { attempt in try await cook(dish, attempt: attempt) }.named(dish)
     }
     let stove = TaskOperation { print("the stove is hot") }
-    return GroupOperation("breakfast", maxConcurrentOperationCount: 2) {
-      stove.named("stove") ==> dishes
-    }
+    return GroupOperation("breakfast", maxConcurrentOperationCount: 2) { stove.named("stove") ==> dishes }
   }
 
   @Test func theFirstProgram() async throws {

@@ -3,16 +3,11 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-func cancelWhenAskedToStop(_ operation: AsyncOperation)
-  -> [any DispatchSourceSignal]
-{
+func cancelWhenAskedToStop(_ operation: AsyncOperation) -> [any DispatchSourceSignal] {
   [SIGINT, SIGTERM].map { number in
     // Otherwise the signal ends the process at once.
     signal(number, SIG_IGN)
-    let source = DispatchSource.makeSignalSource(
-      signal: number,
-      queue: .global()
-    )
+    let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
     source.setEventHandler {
       operation.cancel()
       // Finishes the operation even if its work does not stop.
@@ -30,19 +25,12 @@ struct ThreadingAndCancellation: Printing {
   let printed = Journal<String>()
 
   @Test func aTimeoutOfAGroup() async throws {
-    let batch = GroupOperation("Batch") { AsyncBlockOperation { _ in }.named("hanging") }
-    batch.timeout = .milliseconds(10)
-
-    let clock = ManualClock()
+    let (clock, hanging) = (ManualClock(), AsyncBlockOperation { _ in }.named("hanging"))
+    let batch = GroupOperation("Batch") { hanging }
     batch.clock = clock
-    let hanging = try #require(batch.operations[0] as? AsyncOperation)
+    batch.timeout = .milliseconds(10)
     hanging.addObserver(OperationObserver(didStart: { _ in clock.advance(by: .milliseconds(10)) }))
-
-    do {
-      try await queue.run(batch)
-    } catch OperationError.Code.timedOut {
-      print(batch.errors[0])
-    }
+    do { try await queue.run(batch) } catch OperationError.Code.timedOut { print(batch.errors[0]) }
     let text = "“Batch” was cancelled because it took longer than 0.01 seconds. Still executing: “hanging”."
     #expect(printed.entries == [text])
   }
@@ -84,12 +72,9 @@ struct ThreadingAndCancellation: Printing {
   }
 
   @Test func aGracefulShutdown() async {
-    let requests = GroupOperation()
+    let requests = GroupOperation(maxConcurrentOperationCount: 1).started()
     let (executing, waiting) = (Held(), AsyncOperation())
-    requests.staysOpen = true
-    requests.maxConcurrentOperationCount = 1
     requests.addOperations([executing, waiting])
-    queue.addOperation(requests)
     await executing.begun.opened()
     waiting.addObserver(OperationObserver(didFinish: { _ in executing.gate.open() }))
 
@@ -119,11 +104,7 @@ struct CancellationSignals {
 
       let crawl = makeCrawl()
       let sources = cancelWhenAskedToStop(crawl)
-      do {
-        try await OperationQueue().run(crawl)
-      } catch is CancellationError {
-        print("stopped")
-      }
+      do { try await OperationQueue().run(crawl) } catch is CancellationError { print("stopped") }
       withExtendedLifetime(sources) {}
 
       exit(crawl.isCancelled ? EXIT_SUCCESS : EXIT_FAILURE)
