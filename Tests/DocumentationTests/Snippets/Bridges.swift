@@ -37,25 +37,15 @@ extension OperationObserver {
   static func logging(to logger: Logger) -> Self {
     OperationObserver(
       didStart: { operation in
-        logger.debug(
-          "started",
-          metadata: ["operation": "\(operation.name ?? "")"]
-        )
+        let name = operation.name ?? ""
+        logger.debug("started", metadata: ["operation": "\(name)"])
       },
       didFinish: { operation in
+        let name = operation.name ?? ""
         for error in operation.errors {
-          logger.error(
-            "failed",
-            metadata: [
-              "operation": "\(operation.name ?? "")",
-              "error": "\(error)",
-            ]
-          )
+          logger.error("failed", metadata: ["operation": "\(name)", "error": "\(error)"])
         }
-        logger.debug(
-          "finished",
-          metadata: ["operation": "\(operation.name ?? "")"]
-        )
+        logger.debug("finished", metadata: ["operation": "\(name)"])
       }
     )
   }
@@ -81,9 +71,7 @@ final class ProgressModel {
   private(set) var isFinished = false
 
   func follow(_ group: GroupOperation) async {
-    for await fraction in group.progressUpdates {
-      self.fraction = fraction
-    }
+    for await fraction in group.progressUpdates { self.fraction = fraction }
     isFinished = group.isFinished
   }
 }
@@ -107,9 +95,7 @@ struct BridgesSnippets {
   @Test func tracing() async throws {
     let page = "home"
     let size = try await withSpan("sync") { _ in
-      try await queue.run {
-        try await withSpan("upload") { _ in try await send(page) }
-      }
+      try await queue.run { try await withSpan("upload") { _ in try await send(page) } }
     }
     #expect(size == "sync/upload: home")
   }
