@@ -21,8 +21,6 @@ struct PassingData: Printing {
 
   private func fetch(_ url: URL) async throws -> Data { Data(#"{"title": "\#(url.lastPathComponent)"}"#.utf8) }
 
-  private func send(_ page: Data) async throws -> Int { page.count }
-
   final class Store: AsyncOperation, InputOperation, @unchecked Sendable {
     var input: Page?
     private let database: Database
@@ -38,21 +36,12 @@ struct PassingData: Printing {
 
   @Test func aChain() async throws {
     let (url, database) = (URL(filePath: "/home"), Database())
-    let download = TaskOperation { try await fetch(url) }
-    let parse = TransformOperation { (data: Data) in
-      try JSONDecoder().decode(Page.self, from: data)
-    }
     let store = Store(database)  // an InputOperation of your own, below
+    let download = TaskOperation { try await fetch(url) }
+    let parse = TransformOperation { (data: Data) in try JSONDecoder().decode(Page.self, from: data) }
     download.pass(to: parse).pass(to: store)
     try await queue.run(store)
-
-    do {
-      let (download, store) = (ResultOperation { Data(#"{"title": "news"}"#.utf8) }, Store(database))
-      let parse = TransformOperation { (data: Data) in try JSONDecoder().decode(Page.self, from: data) }
-      download.pass(to: parse).pass(to: store)
-      try await queue.run(store)
-    }
-    #expect(database.pages.entries == [Page(title: "home"), Page(title: "news")])
+    #expect(database.pages.entries == [Page(title: "home")])
   }
 
   final class Sum: ResultOperation<Int>, @unchecked Sendable {
@@ -73,9 +62,7 @@ struct PassingData: Printing {
 
   @Test func madeOfOthers() async throws {
     let (user, settings, news) = (Load("user"), Load("settings"), Load("news"))
-    let greeting = zip(user, settings, news).map { user, settings, news in
-      "\(user), \(settings), \(news)"
-    }
+    let greeting = zip(user, settings, news).map { user, settings, news in "\(user), \(settings), \(news)" }
     let pages = collect(["home", "news"].map { name in Load(name) })
     let texts = try await queue.run(pages)
     #expect(texts == ["text of home", "text of news"])
@@ -85,61 +72,32 @@ struct PassingData: Printing {
     let firstPage = index.flatMap { names in Load(names[0]) }
     print(try await queue.run(firstPage))
 
-    let allPages = index.flatMap { names in
-      GroupOperation(names.map { name in Load(name) })
-    }
+    let allPages = index.flatMap { names in GroupOperation(names.map { name in Load(name) }) }
     try await queue.run(allPages)
     #expect(printed.entries == ["text of home"])
-  }
-
-  @Test func closures() async throws {
-    let (file, url) = (URL(filePath: #filePath), URL(filePath: "/home"))
-    let page = try await queue.run { try await fetch(url) }
-    let words = try await queue.run {
-      try String(contentsOf: file, encoding: .utf8).split(separator: " ")
-        .count
-    }
-    let upload = queue.addTask("upload") { try await send(page) }
-    #expect(words > 100 && upload.name == "upload")
-    #expect(try await upload.value == page.count)
   }
 
   @Test func noValue() async throws {
     let load = Load("missing")
     let lines = load.map { text in text.split(separator: "\n") }.named("lines")
     let count = lines.map { lines in lines.count }.named("count")
-    do {
-      print(try await queue.run(count))
-    } catch OperationError.Code.inputUnavailable {
-      print(count.errors[0])
-    }
-    #expect(
-      printed.entries == ["“count” has no input from “lines”, which had none either: there is no page “missing”"]
-    )
+    do { print(try await queue.run(count)) } catch OperationError.Code.inputUnavailable { print(count.errors[0]) }
+    #expect(printed.entries == ["“count” has no input from “lines”, which had none either: there is no page “missing”"])
   }
 
   @Test func optionalInputs() async throws {
     let (cache, page) = (Load("missing"), Show())
-    cache.pass(to: page, input: .optional) { page, cached in
-      page.cached = cached
-    }
+    cache.pass(to: page, input: .optional) { page, cached in page.cached = cached }
     try await queue.run(page)
     #expect(page.cached == "nothing" && page.isSuccessful)
   }
 
   @Test func plainOperations() async {
-    let (scan, upload, download, unpack) = (File(), File(), File(), File())
-    scan.file = "scan.pdf"
-    let adapter = AdapterOperation(from: scan, to: upload) { scan, upload in
-      upload.file = scan.file
-    }
-    queue.addOperations([scan, adapter, upload])
+    let (download, unpack) = (File(), File())
     download.file = "archive.zip"
-    do {
-      let adapter = AdapterOperation(from: download, to: unpack) { download, unpack in unpack.file = download.file }
-      queue.addOperations([download, adapter, unpack])
-    }
+    let adapter = AdapterOperation(from: download, to: unpack) { download, unpack in unpack.file = download.file }
+    queue.addOperations([download, adapter, unpack])
     await queue.finished()
-    #expect(upload.file == "scan.pdf" && unpack.file == "archive.zip")
+    #expect(unpack.file == "archive.zip")
   }
 }

@@ -31,13 +31,15 @@ struct SourceComments: Printing {
 
   @Sendable private func check(_ line: String) async throws -> Int { line.count }
 
-  // MARK: Dependencies, errors and queues
-
   @Test func closures() async throws {
-    let (folder, photo) = ("folder", "photo")
-    let page = try await queue.run { try await session.data(from: url).0 }
+    let (folder, photo, file) = ("folder", "photo", URL(filePath: #filePath))
     let index = queue.addTask("index") { try Index(of: folder) }
+
+    let page = try await queue.run { try await session.data(from: url).0 }
+    let words = try await queue.run { try String(contentsOf: file, encoding: .utf8).split(separator: " ").count }
     queue.addTask("upload") { try await session.upload(photo) }
+
+    #expect(words > 100 && queue.operations(named: "upload").count == 1)
     queue.addObserver(OperationObserver(didFinish: { if let error = $0.errors.first { log(error, from: $0) } }))
     let lines = AsyncStream<String> { $0.finish() }
     let reports = queue.results(of: lines, atMost: 4, ordered: true) { try await check($0) }
@@ -45,8 +47,6 @@ struct SourceComments: Printing {
     #expect(try await index.value.pages.count == 2 && page == Data("home".utf8))
     await queue.finished()
   }
-
-  // MARK: Operations
 
   enum Subclasses {
     final class Download: AsyncOperation, @unchecked Sendable {
@@ -67,9 +67,7 @@ struct SourceComments: Printing {
 
       init(_ text: String) { self.text = text }
 
-      override func executeOnMain() {
-        Screen.shared.show(text) { [self] in finish() }
-      }
+      override func executeOnMain() { Screen.shared.show(text) { [self] in finish() } }
     }
 
     /// Work that counts its own units.
@@ -111,14 +109,10 @@ struct SourceComments: Printing {
   @Test func aBlock() async {
     let (client, file) = (Client(), "photo")
     let upload = AsyncBlockOperation { operation in
-      client.upload(file) { error in
-        if let error { operation.finish(with: error) } else { operation.finish() }
-      }
+      client.upload(file) { error in if let error { operation.finish(with: error) } else { operation.finish() } }
     }
     await #expect(throws: NoSuchPage.self) { try await queue.run(upload) }
   }
-
-  // MARK: Values
 
   @Test func values() async throws {
     let page = TaskOperation { try await session.data(from: url).0 }
@@ -145,9 +139,7 @@ struct SourceComments: Printing {
     await screen.shown.reaches(1)
   }
 
-  // MARK: Groups
-
-  @Test func retries() async throws {
+  @Test func groups() async throws {
     let index = ResultOperation { try Index(of: url) }
     let firstPage = try await queue.run(index.flatMap { Download($0.pages[0]) })
     #expect(firstPage == "text of first")
@@ -157,35 +149,13 @@ struct SourceComments: Printing {
     #expect(try await queue.run(page) == "text of home")
 
     let (login, upload) = (AsyncOperation(), AsyncOperation())
-    let sync = RetryOperation(attempts: 3) { _ in
-      GroupOperation("Sync") { login ==> upload }
-    }
+    let sync = RetryOperation(attempts: 3) { _ in GroupOperation("Sync") { login ==> upload } }
     try await queue.run(sync)
     #expect(upload.isSuccessful)
-  }
 
-  @Test func aGroup() async throws {
     let (download, parse, store) = (AsyncOperation(), AsyncOperation(), AsyncOperation())
     let importer = GroupOperation("Import") { download ==> parse ==> store }
     try await queue.run(importer)
     #expect(store.isSuccessful)
-  }
-
-  @Test(arguments: [false, true]) func theBuilder(cleansUp: Bool) async {
-    typealias CleanUp = AsyncOperation
-    let (download, parse, store) = (AsyncOperation(), AsyncOperation(), AsyncOperation())
-    func fetch(_ page: String) -> Operation { Load(page) }
-    let pages = ["home", "news"]
-    let importer = GroupOperation("Import") {
-      download ==> parse ==> store  // adds all three
-      for page in pages { fetch(page) }
-      if cleansUp { store ==> CleanUp() }
-    }
-    #expect(importer.operations.count == (cleansUp ? 6 : 5))
-
-    let (group, bar) = (importer, GroupsAndErrors.Bar())
-    queue.addOperation(group)
-    for await fraction in group.progressUpdates { bar.show(fraction) }
-    #expect(bar.shown.entries.last == 1)
   }
 }
