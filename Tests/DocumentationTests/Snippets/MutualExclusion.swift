@@ -4,10 +4,6 @@ import OperationsTestSupport
 import Testing
 
 extension ExclusivityKey {
-  static let alert: Self = "alert"
-}
-
-extension ExclusivityKey {
   static let camera: Self = "camera"  // spelled once
 }
 
@@ -50,22 +46,16 @@ struct MutualExclusionSnippets {
     init(_ session: Int) { super.init { session + 1 } }
   }
 
-  private class Download: AsyncOperation, @unchecked Sendable { init(_ url: URL) { super.init() } }
-  private final class Fetch: Download, @unchecked Sendable {}
+  private final class Download: AsyncOperation, @unchecked Sendable { init(_ url: URL) {} }
 
   private let queue = OperationQueue()
-  private let urls = [URL(string: "https://a.example/1")!, URL(string: "https://b.example/2")!]
-  private let alert = AsyncOperation()
-  private let transfer = AsyncOperation()
-  private let migration = AsyncOperation()
-  private let read = AsyncOperation()
-  private let write = AsyncOperation()
 
-  @Test func comments() async {
-    let (scan, download, call) = (AsyncOperation(), AsyncOperation(), AsyncOperation())
-    let (render, prompt) = (AsyncOperation(), AsyncOperation())
-    let url = "https://a.example"
-    let (save, document) = (AsyncOperation(), (id: UUID(), text: ""))
+  @Test func keysAndLimits() async throws {
+    let (scan, download, migration, save) = (AsyncOperation(), AsyncOperation(), AsyncOperation(), AsyncOperation())
+    let (alert, transfer, read, write) = (AsyncOperation(), AsyncOperation(), AsyncOperation(), AsyncOperation())
+    let (render, call, prompt) = (AsyncOperation(), AsyncOperation(), AsyncOperation())
+    let (url, document, session) = ("https://a.example", (id: UUID(), text: ""), 1)
+    let urls = [URL(string: "https://a.example/1")!, URL(string: "https://b.example/2")!]
     queue.addOperation(scan.exclusive(.camera))
     queue.addOperation(download.exclusive("download \(url)"))
     queue.addOperation(migration.exclusive(ExclusivityKey(Database.self)))
@@ -83,30 +73,11 @@ struct MutualExclusionSnippets {
     queue.addOperation(call.throttled("api", to: 10, per: .seconds(1)))
     queue.addOperation(prompt.throttled("tokens", to: 90_000, per: .seconds(60), weight: 1_200))
     await queue.finished()
-    #expect([scan, download, migration, alert, transfer, read, write, render, call].allSatisfy { $0.isSuccessful })
-  }
-
-  @Test func keys() async throws {
-    let (save, document, from, to, session) = (AsyncOperation(), (id: UUID(), text: ""), 1, 2, 1)
-    queue.addOperation(alert.exclusive(.alert))
-    queue.addOperation(
-      transfer.exclusive("account \(from)", "account \(to)")
-    )
-    try await queue.run(migration.exclusive(ExclusivityKey(Database.self)))
-    queue.addOperation(save.exclusive(ExclusivityKey(document.id)))
+    let all = [scan, download, migration, save, alert, transfer, read, write, render, call]
+    #expect(all.allSatisfy { $0.isSuccessful })
 
     let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }
-    await queue.finished()
-    #expect([alert, transfer, migration, save].allSatisfy { $0.isSuccessful } && token == 2)
-  }
-
-  @Test func aLimitForEachHost() async throws {
-    let crawl = GroupOperation()
-    for url in urls {
-      let host = ExclusivityKey("host \(url.host() ?? "")")
-      crawl.addOperation(Fetch(url).limited(host, to: 4))
-    }
-    try await queue.run(crawl)
+    #expect(token == 2)
   }
 
   @Test func aLimitAndAPause() {
@@ -128,9 +99,7 @@ struct MutualExclusionSnippets {
     queue.addOperation(held.exclusive("save"))
     await held.begun.opened()
     for version in 1...10 {
-      let saving = GroupOperation("Save") {
-        Save(version) ==> DelayOperation(.milliseconds(300))
-      }
+      let saving = GroupOperation("Save") { Save(version) ==> DelayOperation(.milliseconds(300)) }
       queue.addOperation(saving.exclusive("save", policy: .latest))
       saving.clock = clock
       held.gate.open()
@@ -156,9 +125,7 @@ struct MutualExclusionSnippets {
 
     func textDidChange() {
       pendingSave?.cancel()
-      pendingSave = schedule(after: .milliseconds(300)) { editor in
-        editor.save()
-      }
+      pendingSave = schedule(after: .milliseconds(300)) { editor in editor.save() }
     }
   }
 
@@ -172,9 +139,9 @@ struct MutualExclusionSnippets {
 
   @Test func aDialogThatIsReplacedOrCancelled_isDismissed() async {
     let (first, last) = (Alert(), Alert())
-    queue.addOperation(first.exclusive(.alert))
+    queue.addOperation(first.exclusive("alert"))
     await first.shown.opened()
-    queue.addOperation(last.exclusive(.alert, policy: .replace))
+    queue.addOperation(last.exclusive("alert", policy: .replace))
     await first.finished()
     await last.shown.opened()
     last.cancel()

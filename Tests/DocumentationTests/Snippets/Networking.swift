@@ -23,29 +23,17 @@ struct NetworkingSnippets: Printing {
       switch error {
       case let error as BadStatus: error.code == 429 || error.code >= 500
       case OperationError.Code.timedOut: true
-      case URLError.timedOut, URLError.networkConnectionLost,
-        URLError.cannotConnectToHost:
-        true
+      case URLError.timedOut, URLError.networkConnectionLost, URLError.cannotConnectToHost: true
       default: false
       }
     }
   }
 
-  struct ServerBusy: Error {
-    let retryAfter: Duration
-  }
+  struct ServerBusy: Error { let retryAfter: Duration }
 
   func makePage(_ url: URL, from client: Client) -> RetryOperation<Data> {
-    let backoff = Backoff.exponential(
-      initial: .milliseconds(200),
-      cap: .seconds(10),
-      jitter: 0.5
-    )
-    let page = RetryOperation(
-      attempts: 4,
-      backoff: backoff,
-      retryIf: BadStatus.isTemporary
-    ) { attempt in
+    let backoff = Backoff.exponential(initial: .milliseconds(200), cap: .seconds(10), jitter: 0.5)
+    let page = RetryOperation(attempts: 4, backoff: backoff, retryIf: BadStatus.isTemporary) { attempt in
       let request = TaskOperation { try await client.data(from: url) }
       request.timeout = .seconds(10)
       return request.named("attempt \(attempt)")
@@ -56,16 +44,10 @@ struct NetworkingSnippets: Printing {
   actor Pace {
     private var limit = 8.0
 
-    func adapt(
-      _ host: ExclusivityKey,
-      in domain: ExclusivityDomain,
-      after error: (any Error)?
-    ) {
+    func adapt(_ host: ExclusivityKey, in domain: ExclusivityDomain, after error: (any Error)?) {
       limit = error == nil ? limit + 0.1 : max(limit / 2, 1)
       domain.setLimit(Int(limit), for: host)
-      if let busy = error as? ServerBusy {
-        domain.pause(host, for: busy.retryAfter)
-      }
+      if let busy = error as? ServerBusy { domain.pause(host, for: busy.retryAfter) }
     }
   }
 
@@ -85,16 +67,12 @@ struct NetworkingSnippets: Printing {
       return Data()
     }
 
-    let page = TaskOperation { try await client.data(from: url) }.named(
-      "page"
-    )
+    let page = TaskOperation { try await client.data(from: url) }.named("page")
     page.timeout = .seconds(10)
 
     page.clock = clock
 
-    do {
-      show(try await queue.run(page))
-    } catch OperationError.Code.timedOut {
+    do { show(try await queue.run(page)) } catch OperationError.Code.timedOut {
       print("The server did not answer in time.")
     }
 
@@ -108,23 +86,6 @@ struct NetworkingSnippets: Printing {
     let permanent: [any Error] = [BadStatus(code: 404), URLError(.badURL), CancellationError()]
     #expect(temporary.allSatisfy { BadStatus.isTemporary($0, attempt: 1) })
     #expect(!permanent.contains { BadStatus.isTemporary($0, attempt: 1) })
-  }
-
-  @Test func aToken() async throws {
-    let (domain, requests, tokenURL) = (ExclusivityDomain(), Journal<URL>(), url)
-    let client = Client { url in
-      requests.write(url)
-      return Data("secret".utf8)
-    }
-    let token = try await queue.run(sharing: "token", in: domain) {
-      TaskOperation {
-        String(
-          decoding: try await client.data(from: tokenURL),
-          as: UTF8.self
-        )
-      }
-    }
-    #expect(token == "secret" && requests.entries == [tokenURL])
   }
 
   @Test func manyPages() async throws {
@@ -148,9 +109,7 @@ struct NetworkingSnippets: Printing {
     crawl.clock = clock
     let pages = crawl.operations.compactMap { $0 as? RetryOperation<Data> }
 
-    do {
-      try await queue.run(crawl)
-    } catch let error as AggregateError {
+    do { try await queue.run(crawl) } catch let error as AggregateError {
       for failure in error.failures { print(failure.path, failure.error) }
     }
 
