@@ -23,12 +23,6 @@ final class Load: ResultOperation<String>, @unchecked Sendable {
   }
 }
 
-final class Log: Sendable {
-  let lines = Journal<String>()
-
-  func append(_ line: String) { lines.write(line) }
-}
-
 @MainActor
 final class Screen {
   static let shared = Screen()

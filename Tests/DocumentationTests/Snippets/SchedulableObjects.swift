@@ -3,11 +3,15 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// The page SchedulableObjects.
+private let printed = Journal<String>()
+
+private func print(_ item: Any) { printed.write("\(item)") }
+
+/// The page SchedulableObjects, and the comments in Sources/Operations/Scheduling.
 @Suite(.timeLimit(.minutes(5)))
 struct SchedulableObjectsSnippets {
   struct Photo { let name: String }
-  struct Job: Sendable {}
+  struct Post: Sendable {}
 
   actor Index: ScheduledActor {
     nonisolated let scheduler: SerialScheduler
@@ -28,9 +32,7 @@ struct SchedulableObjectsSnippets {
     }
 
     nonisolated func cameraDidTake(_ photo: Photo) {
-      scheduler.schedule {
-        self.assumeIsolated { library in library.add(photo) }
-      }
+      scheduler.schedule { self.assumeIsolated { library in library.add(photo) } }
     }
 
     func add(_ photo: Photo) {
@@ -41,12 +43,28 @@ struct SchedulableObjectsSnippets {
 
   final class Printer: Schedulable, @unchecked Sendable {
     let scheduler = SerialScheduler(name: "printer")
-    @Confined private var jobs: [Job] = []
+    @Confined private var lines = 0
 
-    var count: Int { jobs.count }
-
-    func add(_ job: Job) { jobs.append(job) }  // in place
+    func show(_ line: String) {  // call it on the scheduler
+      lines += 1
+      print(line)
+    }
   }
+
+  enum Actors {
+    actor Printer: ScheduledActor {
+      nonisolated let scheduler: SerialScheduler
+      init(on scheduler: SerialScheduler) { self.scheduler = scheduler }
+      func show(_ line: String) { print(line) }
+    }
+  }
+
+  final class Feed: Schedulable, @unchecked Sendable {
+    let scheduler = SerialScheduler(name: "feed")
+    @Confined private var posts: [Post] = []
+  }
+
+  final class Options { var isVerbose = false }
 
   /// An object on the main scheduler.
   final class SnapshotView: Schedulable, @unchecked Sendable {
@@ -56,46 +74,44 @@ struct SchedulableObjectsSnippets {
     func show(_ snapshot: Int) { shown.write(snapshot) }
   }
 
-  final class Poller: Schedulable, @unchecked Sendable {
-    let scheduler: SerialScheduler
-    @Confined private(set) var count = 0
-
-    init(on scheduler: SerialScheduler) {
-      self.scheduler = scheduler
-      scheduleNext()
-    }
-
-    private func scheduleNext() {
-      schedule(after: .seconds(60)) { poller in
-        poller.count += 1
-        poller.scheduleNext()
-      }
-    }
-  }
-
   @Test @MainActor func events() async throws {
-    let (log, line, file, view) = (Log(), "line", "file", Screen())
+    let (file, viewModel) = ("file", Screen())
     @Sendable func measure(_ file: String) throws -> Int { file.count }
     @Sendable func load(_ file: String) throws -> String { "content of \(file)" }
 
+    // Events run later, in order. `run` returns the answer of one.
     let disk = SerialScheduler(name: "disk")
-
-    // An event: later, in order, on “disk”.
-    disk.schedule { log.append(line) }
-    // With an answer, for asynchronous code.
+    disk.schedule { print("on the scheduler") }
     let size = try await disk.run { try measure(file) }
-    // The answer as an event.
-    disk.schedule(
-      { try load(file) },
-      deliverOn: .main,
-      { result in view.show(result) }
-    )
-    // May use main-actor state.
-    SerialScheduler.scheduleOnMain { view.refresh() }
 
-    await view.shown.reaches(2)
-    #expect(size == 4 && log.lines.entries == ["line"])
-    #expect(Set(view.shown.entries) == ["content of file", "refreshed"])
+    // The answer as an event.
+    disk.schedule({ try load(file) }, deliverOn: .main, { result in viewModel.show(result) })
+    // May use main-actor state.
+    SerialScheduler.scheduleOnMain { viewModel.refresh() }
+
+    await viewModel.shown.reaches(2)
+    #expect(size == 4 && printed.entries.contains("on the scheduler"))
+    #expect(Set(viewModel.shown.entries) == ["content of file", "refreshed"])
+  }
+
+  @Test func objects() async {
+    let (disk, printer) = (SerialScheduler(name: "disk"), Printer())
+    await Actors.Printer(on: disk).show("from an actor")
+    printer.schedule { printer in printer.show("Hello") }
+
+    let options = SchedulableObject(Options(), on: disk)
+    options.schedule { options in options.isVerbose = true }  // from anywhere
+    disk.schedule { print(options.object.isVerbose) }  // on the scheduler; elsewhere it traps
+    await printer.scheduler.drained()
+    await disk.drained()
+    #expect(Set(printed.entries).isSuperset(of: ["from an actor", "Hello", "true"]))
+  }
+
+  @Test func aWatchdog() {
+    @Sendable func log(_ report: SchedulerWatchdog.Report) {}
+    SerialScheduler.main.watchdog = SchedulerWatchdog(limit: .milliseconds(100)) { report in log(report) }
+    #expect(SerialScheduler.main.watchdog?.limit == .milliseconds(100))
+    SerialScheduler.main.watchdog = nil
   }
 
   @Test func actors() async {
@@ -109,22 +125,17 @@ struct SchedulableObjectsSnippets {
   @Test func anObjectOfAnothersMaking() async throws {
     let (disk, date) = (SerialScheduler(name: "disk"), Date(timeIntervalSince1970: 0))
     let formatter = SchedulableObject(DateFormatter(), on: disk)
-    let text = try await formatter.run { formatter in
-      formatter.string(from: date)
-    }
+    let text = try await formatter.run { formatter in formatter.string(from: date) }
     #expect(text.isEmpty)
   }
 
   @Test func capacity() async throws {
-    let (log, lines) = (Log(), (0..<5_000).map(String.init))
-    let disk = SerialScheduler(
-      name: "disk",
-      capacity: EventCapacity(1_000, whenFull: .suspend)
-    )
+    let (log, lines) = (Journal<String>(), (0..<5_000).map(String.init))
+    let disk = SerialScheduler(name: "disk", capacity: EventCapacity(1_000, whenFull: .suspend))
     // Suspends while 1,000 events wait.
-    for line in lines { try await disk.send { log.append(line) } }
+    for line in lines { try await disk.send { log.write(line) } }
     await disk.drained()
-    #expect(log.lines.entries == lines)
+    #expect(log.entries == lines)
   }
 
   @Test func coalescing() async {
@@ -141,82 +152,13 @@ struct SchedulableObjectsSnippets {
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
   @Test func elsewhereItTraps() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      let (printer, job) = (Printer(), Job())
-      printer.schedule { printer in printer.add(job) }
-      // Elsewhere: a trap that names jobs, “printer” and where this is.
-      printer.add(job)
+      let printer = Printer()
+      printer.schedule { printer in printer.show("Hello") }
+      // Elsewhere: a trap that names lines, “printer” and where this is.
+      printer.show("Hello")
     }
     let printed = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-    #expect(printed.contains("“jobs” of “Printer” (") && printed.contains("belongs to the scheduler “printer”"))
+    #expect(printed.contains("“lines” of “Printer” (") && printed.contains("belongs to the scheduler “printer”"))
   }
   #endif
-}
-
-private let printed = Journal<String>()
-
-private func print(_ item: Any) { printed.write("\(item)") }
-
-/// The code in the comments of Sources/Operations/Scheduling.
-@Suite(.timeLimit(.minutes(5)))
-struct SchedulingComments {
-  enum Actors {
-    actor Printer: ScheduledActor {
-      nonisolated let scheduler: SerialScheduler
-      init(on scheduler: SerialScheduler) { self.scheduler = scheduler }
-      func show(_ line: String) { print(line) }
-    }
-  }
-
-  final class Printer: Schedulable, @unchecked Sendable {
-    let scheduler = SerialScheduler(name: "printer")
-    @Confined private var lines = 0
-
-    func show(_ line: String) {  // call it on the scheduler
-      lines += 1
-      print(line)
-    }
-  }
-
-  struct Post: Sendable {}
-
-  final class Feed: Schedulable, @unchecked Sendable {
-    let scheduler = SerialScheduler(name: "feed")
-    @Confined private var posts: [Post] = []
-  }
-
-  final class Options {
-    var isVerbose = false
-  }
-
-  @Test func objects() async {
-    let (disk, printer) = (SerialScheduler(name: "disk"), Printer())
-    await Actors.Printer(on: disk).show("from an actor")
-    printer.schedule { printer in printer.show("Hello") }
-
-    let options = SchedulableObject(Options(), on: disk)
-    options.schedule { options in options.isVerbose = true }  // from anywhere
-    disk.schedule { print(options.object.isVerbose) }  // on the scheduler; elsewhere it traps
-    await printer.scheduler.drained()
-    await disk.drained()
-    #expect(Set(printed.entries).isSuperset(of: ["from an actor", "Hello", "true"]))
-  }
-
-  @Test @MainActor func events() async throws {
-    let (file, viewModel) = ("file", Screen())
-    @Sendable func measure(_ file: String) throws -> Int { file.count }
-    @Sendable func load(_ file: String) throws -> String { "content of \(file)" }
-    let disk = SerialScheduler(name: "disk")
-    disk.schedule { print("on the scheduler") }
-    let size = try await disk.run { try measure(file) }
-
-    disk.schedule({ try load(file) }, deliverOn: .main, { result in viewModel.show(result) })
-    await viewModel.shown.reaches(1)
-    #expect(size == 4 && viewModel.shown.entries == ["content of file"])
-    #expect(printed.entries.contains("on the scheduler"))
-
-    @Sendable func log(_ report: SchedulerWatchdog.Report) {}
-    SerialScheduler.main.watchdog = SchedulerWatchdog(limit: .milliseconds(100)) { report in log(report) }
-    #expect(SerialScheduler.main.watchdog?.limit == .milliseconds(100))
-    SerialScheduler.main.watchdog = nil
-  }
 }

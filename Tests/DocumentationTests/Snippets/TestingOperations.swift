@@ -18,8 +18,6 @@ final class Held: AsyncOperation, @unchecked Sendable {
 /// The page TestingOperations, and the comments in Sources/OperationsTestSupport.
 @Suite(.timeLimit(.minutes(5)))
 struct TestingOperationsSnippets {
-  private typealias Poller = SchedulableObjectsSnippets.Poller
-
   /// Stops when it is cancelled.
   final class Download: AsyncOperation, @unchecked Sendable {
     let begun = Gate()
@@ -54,16 +52,15 @@ struct TestingOperationsSnippets {
   }
 
   @Test func timeouts() async {
-    let held = Held()
+    let operation = AsyncBlockOperation { _ in }
     let clock = ManualClock()
-    held.clock = clock
-    held.timeout = .seconds(30)
-    queue.addOperation(held)
-    await clock.waitForSleepers(1)  // the timeout has begun
+    operation.clock = clock
+    operation.timeout = .seconds(30)
+    queue.addOperation(operation)
+    await clock.waitForSleepers(1)
     clock.advance(by: .seconds(30))
-    #expect(held.isFinished)
-    #expect((held.errors.first as? OperationError)?.code == .timedOut)
-    held.gate.open()
+    #expect(operation.isFinished)
+    #expect((operation.errors.first as? OperationError)?.code == .timedOut)
   }
 
   @Test func runs() async throws {
@@ -128,20 +125,7 @@ struct TestingOperationsSnippets {
     #expect(journal.entries == ["finished"])
   }
 
-  @Test func aClock() async {
-    let operation = AsyncBlockOperation { _ in }
-    let clock = ManualClock()
-    operation.clock = clock
-    operation.timeout = .seconds(30)
-    queue.addOperation(operation)
-    await clock.waitForSleepers(1)
-    clock.advance(by: .seconds(30))
-    #expect(operation.isFinished)
-  }
-
-  // MARK: Schedulers
-
-  @Test func aClockOfSchedulers() async {
+  @Test func schedulers() async {
     let refreshed = Gate()
     @Sendable func refresh() { refreshed.open() }
     let clock = ManualClock()
@@ -149,14 +133,5 @@ struct TestingOperationsSnippets {
     scheduler.schedule(after: .seconds(60)) { refresh() }
     await clock.advance(by: .seconds(60), draining: scheduler)
     #expect(refreshed.isOpen)
-  }
-
-  @Test func schedulers() async throws {
-    let clock = ManualClock()
-    let scheduler = SerialScheduler(name: "under test", clock: clock)
-    let poller = Poller(on: scheduler)  // polls every minute
-    await clock.advance(by: .seconds(600), draining: scheduler)
-    #expect(try await poller.run { poller in poller.count } == 10)
-    scheduler.shutDown()
   }
 }
