@@ -89,10 +89,7 @@ struct ThreadingTests {
 
   @Test func closuresOfOperationsAreOnTheThreadOfTheQueue() async throws {
     let source = ResultOperation { 1 }
-    let next = source.flatMap { [places] value in
-      places.write(.here)
-      return ResultOperation { value + 1 }
-    }
+    let next = source.flatMap { [places] value in places.here(ResultOperation { value + 1 }) }
     let (plain, target) = (BlockOperation {}, AsyncOperation())
     let adapter = AdapterOperation(from: plain, to: target) { [places] _, _ in places.write(.here) }
     #expect(try await queue.run(next) == 2)
@@ -111,20 +108,10 @@ struct ThreadingTests {
     let clock = ManualClock()
     let retry = RetryOperation(
       attempts: 3,
-      backoff: Backoff { [places] attempt in
-        places.write(.here)
-        return attempt == 1 ? .zero : .seconds(1)
-      },
-      retryIf: { [places] _, _ in
-        places.write(.here)
-        return true
-      },
+      backoff: Backoff { [places] attempt in places.here(attempt == 1 ? .zero : .seconds(1)) },
+      retryIf: { [places] _, _ in places.here(true) },
       { [places] attempt in
-        places.write(.here)
-        return ResultOperation {
-          if attempt < 3 { throw CocoaError(.fileNoSuchFile) }
-          return attempt
-        }
+        places.here(ResultOperation { if attempt < 3 { throw CocoaError(.fileNoSuchFile) } else { attempt } })
       }
     )
     retry.clock = clock
@@ -157,10 +144,7 @@ struct ThreadingTests {
     let first = AsyncBlockOperation { _ in }
     let (observed, consumer, retry) = (
       TaskOperation {}, TransformOperation { (_: Int) async in },
-      RetryOperation(attempts: 1) { [places] _ in
-        places.write(.here)
-        return TaskOperation {}
-      }
+      RetryOperation(attempts: 1) { [places] _ in places.here(TaskOperation {}) }
     )
     observed.addObserver(OperationObserver(didStart: { [places] _ in places.write(.here) }))
     let producer = ResultOperation { 1 }
@@ -203,8 +187,7 @@ struct ThreadingTests {
 
   @Test func whatIsSharedIsMadeInTheTaskOfTheCaller() async throws {
     let value = try await queue.run(sharing: "key", in: ExclusivityDomain()) { [places] in
-      places.write(.here)
-      return ResultOperation { 1 }
+      places.here(ResultOperation { 1 })
     }
     #expect(value == 1 && places.entries.map(\.isInTask) == [true])
   }
@@ -229,6 +212,14 @@ private struct Place: Sendable, Equatable {
   func isOn(_ queue: OperationQueue) -> Bool { !isInTask && self.queue == ObjectIdentifier(queue) }
 }
 
+extension Journal<Place> {
+  /// Records where it is called, and returns the value.
+  fileprivate func here<Value>(_ value: Value) -> Value {
+    write(.here)
+    return value
+  }
+}
+
 /// Records where its quality is read, which is where it starts.
 private final class PlacedTask: TaskOperation<Void>, @unchecked Sendable {
   private let places: Journal<Place>
@@ -239,10 +230,7 @@ private final class PlacedTask: TaskOperation<Void>, @unchecked Sendable {
   }
 
   override var qualityOfService: QualityOfService {
-    get {
-      places.write(.here)
-      return super.qualityOfService
-    }
+    get { places.here(super.qualityOfService) }
     set { super.qualityOfService = newValue }
   }
 
