@@ -135,9 +135,8 @@ struct MisuseTests {
   ]
 
   private static let members = [
-    Mistake("a group in itself", says: "“g” cannot be a member of itself", "another group") {
-      let group = GroupOperation([]).named("g")
-      group.addOperation(group)
+    Mistake("a group in itself", says: "“g” cannot be a member of itself", "another group", with: GroupOperation("g")) {
+      $0.addOperation($0)
     },
     Mistake("a trace inside itself", says: "“x” cannot be traced inside “x”", "operation that runs the other") {
       let x = x()

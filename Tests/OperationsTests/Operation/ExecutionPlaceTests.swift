@@ -138,10 +138,7 @@ struct ExecutionPlaceTests {
       let operation = RetryOperation<Int>(attempts: 4, backoff: .constant(pause)) { [home] attempt in
         Self.expectCurrent(home)
         if attempt == 3 { throw TestError("not made") }
-        return ResultOperation {
-          if attempt < 4 { throw TestError("busy") }
-          return attempt
-        }
+        return ResultOperation { if attempt < 4 { throw TestError("busy") } else { attempt } }
       }
       if pause > .zero { operation.addCondition(Self.met) }
       #expect(try await scheduler.queue.run(operation) == 4)
