@@ -33,24 +33,6 @@ struct FlowTests {
     #expect(await order(of: notes(of: flows)) == expected)
   }
 
-  @Test func aHigherPriorityComesFirst_evenIfItsFlowWasServedLast() async {
-    let notes = notes(of: "aabb")
-    for index in [2, 3] { notes[index].queuePriority = .high }
-    notes[1].queuePriority = .low
-    #expect(await order(of: notes) == "2301")
-  }
-
-  @Test func aChangedPriorityAndACancellation_countInAFlow() async throws {
-    let (notes, held) = (notes(of: "aabb"), HeldOperation())
-    let group = GroupOperation([held] + notes, maxConcurrentOperationCount: 1)
-    held.queuePriority = .veryHigh
-    await queue.add(group, until: held.begun)
-    notes[3].queuePriority = .high
-    notes[0].cancel()
-    await group.finished(opening: held.gate)
-    #expect(journal.entries == ["3", "1", "2"] && notes[0].isFinished)
-  }
-
   /// The group reads such a priority again before it starts the member.
   @Test func aMemberThatIsPutBack_keepsItsFlow() async {
     let (falling, held) = (PriorityOperation(.high), HeldOperation())

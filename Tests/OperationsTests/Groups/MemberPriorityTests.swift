@@ -31,13 +31,6 @@ struct MemberPriorityTests {
     await queue.add(GroupOperation([held] + others, maxConcurrentOperationCount: 1), until: held.begun)
   }
 
-  /// Fails once, and backs off for ten seconds.
-  private func retry() -> RetryOperation<Void> {
-    RetryOperation(attempts: 2, backoff: .constant(.seconds(10))) { [journal] attempt -> NoteOperation in
-      NoteOperation("attempt \(attempt)", journal, failing: attempt == 1 ? TestError("first attempt") : nil)
-    }
-  }
-
   @Test(arguments: Self.changes, [true, false])
   func changesOfReadyMembers_count(
     _ expected: (changes: [(Int, Operation.QueuePriority)], order: String),
@@ -85,50 +78,6 @@ struct MemberPriorityTests {
     for member in members { group.addOperation(member) }
     await group.finished(opening: held.gate)
     #expect(journal.entries == ["a", "b", "c"])
-  }
-
-  @Test func aMemberThatIsRaisedAndCancelled_finishesOnce() async {
-    let (held, members) = (HeldOperation(), notes())
-    let group = await begin(held, members)
-    members[1].queuePriority = .high
-    members[1].cancel()
-    await members[1].finished()
-    members[1].queuePriority = .veryHigh
-    await group.finished(opening: held.gate)
-    #expect(journal.entries == ["a", "c"] && group.operations.isEmpty)
-  }
-
-  /// A raised member is in the list of ready members twice. It must not be resumed instead of started.
-  @Test func aRaisedMemberThatBacksOff_doesNotResumeEarly() async throws {
-    let (held, retry, last, clock) = (HeldOperation(), retry(), HeldOperation(), ManualClock())
-    last.queuePriority = .veryLow
-    retry.clock = clock
-    let group = await begin(held, [retry, last])
-    retry.queuePriority = .high
-    held.gate.open()
-    await clock.waitForSleepers(1)
-    await last.begun.opened()
-    #expect(journal.entries == ["attempt 1"])
-    await last.finished(opening: last.gate)
-    await group.waitForRoom(below: 2)
-    #expect(journal.entries == ["attempt 1"] && !retry.isFinished)
-    clock.advance(by: .seconds(10))
-    await group.finished()
-    #expect(journal.entries == ["attempt 1", "attempt 2"] && retry.isSuccessful)
-  }
-
-  @Test func aRetryThatIsRaisedWhileItWaitsForASlotAfterItsPause_comesFirst() async {
-    let (held, retry, members, clock) = (HeldOperation(), retry(), notes(), ManualClock())
-    held.queuePriority = .low
-    for member in members { member.queuePriority = .veryLow }
-    retry.clock = clock
-    let group = await begin(held, [retry] + members)
-    await clock.advance(by: .seconds(10), sleepers: 1)
-    await poll { retry.core.withLock { $0.lifecycle.phase } == .paused(.slot) }
-    for member in members { member.queuePriority = .normal }
-    retry.queuePriority = .high
-    await group.finished(opening: held.gate)
-    #expect(journal.entries == ["attempt 1", "attempt 2", "a", "b", "c"])
   }
 
   @Test(arguments: [true, false])

@@ -65,23 +65,6 @@ struct BackoffTests {
     #expect(journal.entries == ["1", "other 0", "other 1", "other 2", "2"])
   }
 
-  @Test(arguments: [false, true])
-  func afterADelayItWaitsForASlotOfAGroupThatIsNotSuspended(isSuspended: Bool) async throws {
-    let (retry, held) = (operation(.retry), HeldOperation())
-    let group = await queue.add(group([retry, held]), until: held.begun)
-    // The retry releases its slot before it starts its timer.
-    await clock.waitForSleepers(1)
-    if isSuspended {
-      group.isSuspended = true
-      await held.finished(opening: held.gate)
-    }
-    clock.advance(by: .seconds(1))
-    #expect(journal.count == 1 && retry.isExecuting)
-    if isSuspended { group.isSuspended = false } else { held.gate.open() }
-    try await group.completed()
-    #expect(journal.entries == ["1", "2"])
-  }
-
   @Test(arguments: Kind.allCases, [false, true])
   func cancelledInAGroup_itFinishesAtOnce_freesNobodysSlotAndTakesNone(_ kind: Kind, isOver: Bool) async throws {
     let (operation, held) = (operation(kind), HeldOperation())
