@@ -46,21 +46,6 @@ struct GroupErrorTests: NotingSuite {
     #expect(group.errors as? [TestError] == ["translated", "added", "error of b"].map(TestError.init))
   }
 
-  @Test func theHookIsCalledOnceForEveryMemberAndNeverTwiceAtOnce() async {
-    final class Counting: GroupOperation, @unchecked Sendable {
-      // Without a lock on purpose: the thread sanitizer would see two calls at once.
-      var calls = 0
-
-      override func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] {
-        calls += 1
-        return errors
-      }
-    }
-    let group = Counting((0..<500).map { $0.isMultiple(of: 3) ? failing("\($0)") : plain("\($0)", journal) })
-    await queue.run(settling: [group])
-    #expect(group.calls == 500 && group.failures.count == 167)
-  }
-
   @Test func finishedDuringACallOfTheHook_returnsAndTheHookIsCalledAfterwards() async {
     final class Waiting: GroupOperation, @unchecked Sendable {
       let (calls, otherHasFinished) = (Journal<String>(), DispatchSemaphore(value: 0))
@@ -124,12 +109,6 @@ struct GroupErrorTests: NotingSuite {
     GroupOperation(operations, maxConcurrentOperationCount: limit, errorPolicy: policy).named("make")
   }
 
-  /// Lets a member fail when it executes and other gates are open.
-  private func fail(_ bad: HeldOperation, after others: Gate...) async {
-    for gate in [bad.begun] + others { await gate.opened() }
-    bad.finish(with: TestError("bad"))
-  }
-
   @Test(arguments: [GroupOperation.ErrorPolicy.stopOnFailure, .cancelOnFailure], [1, -1])
   func noMemberStartsAfterAFailure(_ policy: GroupOperation.ErrorPolicy, limit: Int) async {
     for _ in 0..<(isThorough ? 300 : 60) {
@@ -153,8 +132,8 @@ struct GroupErrorTests: NotingSuite {
     let bad = HeldOperation().exclusive("key", in: domain)
     let (first, second) = (note("first"), note("second"))
     let group = stopping([bad, first.shared("key", in: domain), second.shared("key", in: domain)], policy)
-    queue.addOperation(group)
-    await fail(bad)
+    await queue.add(group, until: bad.begun)
+    bad.finish(with: TestError("bad"))
     await group.finished()
     #expect(journal.entries.isEmpty && [first, second].allSatisfy { $0.isCancelled && $0.errors.isEmpty })
   }
@@ -177,7 +156,8 @@ struct GroupErrorTests: NotingSuite {
     group.clock = clock
     queue.addOperation(group)
     await clock.waitForSleepers()
-    await fail(bad, after: executing.begun, inner.begun, asked)
+    for gate in [bad.begun, executing.begun, inner.begun, asked] { await gate.opened() }
+    bad.finish(with: TestError("bad"))
     let stopped: [Operation] = [after, waiting, conditional, repetition]
     for operation in stopped { await operation.finished() }
     group.addOperation(late)
@@ -188,26 +168,5 @@ struct GroupErrorTests: NotingSuite {
     #expect(executing.isSuccessful && nested.isSuccessful && !group.isCancelled && group.errors.count == 1)
     #expect(journal.entries == ["run", "inner next"] && (stopped + [late]).allSatisfy(\.isCancelled))
     #expect([late, after, conditional].allSatisfy { $0.errors.isEmpty })
-  }
-
-  @Test func consumersOfTheFailedMemberHaveNoErrorOfTheirOwn() async {
-    for _ in 0..<200 {
-      let producer = ResultOperation<Int> { throw TestError("gone") }
-      let consumer = producer.map { $0 + 1 }
-      let error = await #expect(throws: AggregateError.self) { try await queue.run(stopping([producer, consumer])) }
-      #expect(error?.failures.count == 1 && consumer.isCancelled && consumer.errors.isEmpty)
-    }
-  }
-
-  @Test func aStoppedGroupMayStillBeCancelled() async {
-    let (bad, executing) = (HeldOperation(), HeldOperation())
-    let group = stopping([bad, executing])
-    queue.addOperation(group)
-    await fail(bad, after: executing.begun)
-    await poll { !group.failures.isEmpty }
-    #expect(!executing.isCancelled)
-    group.cancel()
-    #expect(executing.isCancelled)
-    await group.finished(opening: executing.gate)
   }
 }

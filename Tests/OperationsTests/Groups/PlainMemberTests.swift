@@ -1,6 +1,5 @@
 import Foundation
 import OperationsTestSupport
-import Soak
 import Testing
 
 @testable import Operations
@@ -101,20 +100,6 @@ struct PlainMemberTests {
     #expect(group.cancelWaitingOperations() == 1)
     #expect(count.withLock { $0 } == 0)
     await queue.run(settling: [group])
-  }
-
-  @Test(arguments: [GroupOperation.ErrorPolicy.stopOnFailure, .cancelOnFailure, .cancelDependents])
-  func dependentOnAFailedMember_neverExecutes(under policy: GroupOperation.ErrorPolicy) async {
-    await onThreads(4) { thread in
-      // The first two threads keep the system busy.
-      let (queue, journal) = (OperationQueue(), Journal<String>())
-      for _ in 0..<(isThorough ? 3_000 : 100) {
-        let failing = NoteOperation("failing", Journal(), failing: TestError("failed"))
-        let group = GroupOperation([failing, failing ==> plain("dependent", journal)], errorPolicy: policy)
-        queue.addOperations([group], waitUntilFinished: true)
-      }
-      #expect(journal.entries.isEmpty, "thread \(thread)")
-    }
   }
 
   // MARK: No slot before it is ready
