@@ -62,41 +62,6 @@ struct CancelDependentsTests: NotingSuite {
     #expect(late.isCancelled && indirect.isCancelled && journal.entries == ["first"] && group.errors.count == 1)
   }
 
-  /// While the group takes in a member with a failed dependency, the last of its other dependencies finishes.
-  @Test func aMemberThatBecomesReadyWhileItIsAdded_doesNotExecute() async {
-    final class LateOperation: AsyncOperation, @unchecked Sendable {
-      /// Finishes when the group lends its priority to the new member.
-      let last = HeldOperation()
-      let begun = Gate()
-
-      override func execute() {
-        begun.open()
-        finish()
-      }
-
-      override var queuePriority: QueuePriority {
-        get { super.queuePriority }
-        set {
-          super.queuePriority = newValue
-          last.finish()
-          for _ in 0..<50_000 where !begun.isOpen { sched_yield() }
-        }
-      }
-    }
-    for _ in 0..<5 {
-      let (first, held, late) = (failing("first"), HeldOperation(), LateOperation())
-      [first, late.last] ==> late
-      let group = await queue.add(group([first, late.last, held]), until: held.begun)
-      await late.last.begun.opened()
-      await first.finished()
-      await poll { group.operations.count == 2 }
-      group.escalatePriority(to: .high)
-      group.addOperation(late)
-      await group.finished(opening: held.gate)
-      #expect(late.isCancelled && !late.begun.isOpen)
-    }
-  }
-
   @Test func aDependencyThatAMemberGainsAfterTheFailure_cancelsIt() async {
     let (first, held, other) = (failing("first"), HeldOperation(), note("other"))
     held ==> other
