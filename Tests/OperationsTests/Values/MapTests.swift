@@ -19,14 +19,6 @@ final class HeldResult: ResultOperation<Int>, @unchecked Sendable {
 struct MapTests {
   private let queue = OperationQueue()
 
-  @Test func mapWithFunctionsOfBothKinds() async throws {
-    let length = ResultOperation { "four" }.map(\.count).map { $0 * 10 }.map { value in
-      await Task.yield()
-      return value + 1
-    }
-    #expect(try await queue.run(length) == 41)
-  }
-
   @Test func zipTakesAnyNumber() async throws {
     let (first, second) = (ResultOperation { 1 }, TaskOperation { "two" })
     let four = zip(first, second, ResultOperation { 3.0 }.map { $0 }, ResultOperation {})

@@ -37,17 +37,6 @@ struct PassTests {
     #expect(journal.entries == (hasCondition ? ["condition", "pending"] : ["pending"]))
   }
 
-  @Test func aRunningGroupTakesAPipelineByItsEnd() async throws {
-    let (group, shared, lengths) = (GroupOperation().started(), ResultOperation { "shared" }, Journal<Int>())
-    for _ in 0..<10 {
-      let both = zip(shared, ResultOperation { "own" })
-      group.addGraph(endingIn: both.map { lengths.write($0.0.count + $0.1.count) })
-    }
-    group.staysOpen = false
-    try await group.completed()
-    #expect(lengths.entries == Array(repeating: 9, count: 10))
-  }
-
   // MARK: No value
 
   @Test func aFailedProducerCancelsItsConsumersAllTheWayDown() async {
