@@ -9,9 +9,8 @@ struct BoundedAddingTests: NotingSuite {
   let journal = Journal<String>()
 
   /// Adds operations in the order of their calls. Each call is waiting when this returns.
-  private func add(_ operations: [Operation], to group: GroupOperation, whenBelow count: Int) -> [Task<Void, any Error>]
-  {
-    operations.map { operation in immediately { await group.addOperation(operation, whenBelow: count) } }
+  private func add(_ members: [Operation], to group: GroupOperation, whenBelow count: Int) -> [Task<Void, any Error>] {
+    members.map { member in immediately { await group.addOperation(member, whenBelow: count) } }
   }
 
   /// Returns a group that executes, and its member.

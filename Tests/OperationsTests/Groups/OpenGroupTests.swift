@@ -163,8 +163,6 @@ struct OpenGroupTests: NotingSuite {
     await group.ended()
   }
 
-  // MARK: A long life
-
   @Test func whatPassesThroughLeavesNothing() async {
     let live = LiveCount()
     let group = await openGroup()
