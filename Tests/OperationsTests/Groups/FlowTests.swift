@@ -33,6 +33,16 @@ struct FlowTests {
     #expect(await order(of: notes(of: flows)) == expected)
   }
 
+  @Test func aMemberWhosePriorityChanges_keepsItsFlow() async {
+    let (notes, held) = (notes(of: "aab"), HeldOperation())
+    let group = GroupOperation([held] + notes, maxConcurrentOperationCount: 1)
+    held.queuePriority = .veryHigh
+    await queue.add(group, until: held.begun)
+    for priority in [Operation.QueuePriority.high, .normal] { notes[0].queuePriority = priority }
+    await group.finished(opening: held.gate)
+    #expect(journal.entries == ["0", "2", "1"])
+  }
+
   /// The group reads such a priority again before it starts the member.
   @Test func aMemberThatIsPutBack_keepsItsFlow() async {
     let (falling, held) = (PriorityOperation(.high), HeldOperation())
