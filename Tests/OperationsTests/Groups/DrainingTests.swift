@@ -31,11 +31,14 @@ struct DrainingTests: NotingSuite {
   private let queue = OperationQueue()
   let journal = Journal<String>()
 
-  /// Starts to wait for the members, and reports whether the member had finished when the wait ended.
-  private func drain(_ group: GroupOperation, _ member: Operation) -> Task<Bool, any Error> {
+  /// Starts to wait for the members, and reports whether something is true when the wait ends.
+  private func drain(
+    _ group: GroupOperation,
+    _ isTrue: @autoclosure @escaping @Sendable () -> Bool
+  ) -> Task<Bool, any Error> {
     immediately {
       await group.drained()
-      return member.isFinished
+      return isTrue()
     }
   }
 
@@ -54,9 +57,9 @@ struct DrainingTests: NotingSuite {
   func aGroupThatFinishedEarly_isDrainedAfterItsLastMember(byTimeout: Bool) async throws {
     let held = [HeldOperation(), HeldOperation()]
     let group = GroupOperation(held + [note("never")], maxConcurrentOperationCount: 2)
-    let before = drain(group, held[1])
+    let before = drain(group, held[1].isFinished)
     await finishEarly(group, held[0], byTimeout: byTimeout)
-    let after = drain(group, held[1])
+    let after = drain(group, held[1].isFinished)
     await held[0].finished(opening: held[0].gate)
     held[1].gate.open()
     let finished = try await (before.value, after.value)
@@ -74,11 +77,7 @@ struct DrainingTests: NotingSuite {
     }
     let group = await queue.add(GroupOperation([block]), until: begun)
     await group.finished()
-    let drain = immediately {
-      await group.drained()
-      return journal.entries
-    }
-    #expect(try await drain.value(opening: end) == ["end"])
+    #expect(try await drain(group, journal.entries == ["end"]).value(opening: end))
   }
 
   @Test func aGroupThatFinishesDuringAnAddition_isReleasedWhileAMemberExecutes() async {
@@ -102,12 +101,13 @@ struct DrainingTests: NotingSuite {
 
   @Test(arguments: [true, false])
   func cancelledBeforeItsStart_isDrained(isEmpty: Bool) async throws {
-    let member = note("member")
-    let group = GroupOperation(isEmpty ? [] : [member, GroupOperation([note("inner")])])
+    let (member, inner) = (note("member"), note("inner"))
+    let group = GroupOperation(isEmpty ? [] : [member, GroupOperation([inner])])
     group.cancel()
-    let wait = drain(group, group)
+    let wait = drain(group, group.isFinished)
     queue.addOperation(group)
-    #expect(try await wait.value && journal.entries.isEmpty && (isEmpty || member.isFinished))
+    #expect(try await wait.value && journal.entries.isEmpty)
+    #expect([member, inner].allSatisfy { isEmpty || ($0.isFinished && $0.isCancelled) })
   }
 
   @Test(arguments: [true, false])
@@ -142,12 +142,9 @@ struct DrainingTests: NotingSuite {
     await queue.add(group, until: begun)
     await clock.advance(by: .seconds(1), sleepers: 1)
     await group.finished()
-    let drained = immediately {
-      await group.drained()
-      return isOver.isOpen
-    }
+    let wait = drain(group, isOver.isOpen)
     #expect(!isOver.isOpen)
-    #expect(try await drained.value(opening: gate))
+    #expect(try await wait.value(opening: gate))
   }
 
   // MARK: Cancelling what waits
@@ -187,13 +184,6 @@ struct DrainingTests: NotingSuite {
     await group.finished(opening: held.gate)
     #expect(retry.failedAttempts == 1 && retry.isCancelled && group.isSuccessful && group.failures.isEmpty)
     #expect(held.isSuccessful && attempt.isSuccessful && journal.entries.isEmpty)
-  }
-
-  @Test func membersOfAGroupThatHasNotStarted_areAllCancelled() async {
-    let group = GroupOperation([note("a"), plain("b", journal), GroupOperation([note("inner")])])
-    #expect(group.cancelWaitingOperations() == 3)
-    await queue.run(settling: [group])
-    #expect(journal.entries.isEmpty && group.isSuccessful)
   }
 
   @Test func queue_cancelsWhatHasNotStarted() async {

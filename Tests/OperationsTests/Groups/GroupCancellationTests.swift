@@ -45,17 +45,6 @@ struct GroupCancellationTests: NotingSuite {
     #expect(members.allSatisfy { $0.isFinished && $0.isCancelled })
   }
 
-  @Test func aSuspendedGroupFinishesWhenItIsCancelled() async {
-    for members in [[note("a")], []] {
-      let group = GroupOperation(members, maxConcurrentOperationCount: 0)
-      group.isSuspended = true
-      queue.addOperation(group)
-      group.cancel()
-      await group.finished()
-    }
-    #expect(journal.entries.isEmpty)
-  }
-
   @Test func noMemberExecutesThoughTheGroupStartsWhileItIsBeingCancelled() async {
     let (first, second, secondHasFinished) = (note("first"), note("second"), DispatchSemaphore(value: 0))
     let group = GroupOperation([first, second])
@@ -120,18 +109,6 @@ struct GroupCancellationTests: NotingSuite {
     #expect(newcomer.isCancelled && newcomer.isFinished && journal.entries.isEmpty)
   }
 
-  @Test func addingToACancelledGroupFinishesTheNewcomerUnexecuted() async {
-    let (group, early, late) = (GroupOperation([note("a")]), note("early"), note("late"))
-    group.cancel()
-    group.addOperation(early)
-    await queue.run(settling: [group])
-    let newcomers = [late, plain("late plain", journal), GroupOperation([note("inner")])]
-    group.addOperations(newcomers)
-    for newcomer in newcomers { await newcomer.finished() }
-    #expect(([early] + newcomers).allSatisfy { $0.isFinished && $0.isCancelled } && journal.entries.isEmpty)
-    #expect(late.errors.isEmpty)
-  }
-
   // MARK: Cancelling a member before it starts
 
   /// What keeps a member from starting.
@@ -167,17 +144,6 @@ struct GroupCancellationTests: NotingSuite {
     group.isSuspended = false
     await group.finished(opening: held.gate)
     #expect(journal.entries == ["after"] && group.isSuccessful)
-  }
-
-  @Test func cancelledBehindAMemberThatBlocks_finishesAtOnce() async {
-    let (begun, end, waiting) = (Gate(), Gate(), note("waiting"))
-    let blocking = stubbornWork(asTask: false, begun, until: end) {}
-    let group = await queue.add(GroupOperation([blocking, waiting], maxConcurrentOperationCount: 1), until: begun)
-    waiting.cancel()
-    await waiting.finished()
-    #expect(blocking.isExecuting)
-    await group.finished(opening: end)
-    #expect(journal.entries.isEmpty && blocking.isSuccessful)
   }
 
   /// Members are cancelled, and others raised, while they start and finish.
