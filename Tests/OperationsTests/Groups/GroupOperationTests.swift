@@ -12,16 +12,6 @@ struct GroupOperationTests: NotingSuite {
 
   // MARK: What is in it
 
-  @Test func theBuilderTakesInTheWholeChain() async {
-    let (a, b, c) = (note("a"), plain("b", journal), note("c"))
-    let group = GroupOperation("named") { a ==> b ==> c }
-    #expect(group.name == "named" && group.operations == [a, b, c])
-    // A group needs no queue.
-    await start(group)
-    await group.finished()
-    #expect(journal.entries == ["a", "b", "c"] && group.operations.isEmpty)
-  }
-
   @Test func theBuilderTakesInBothSidesOfEveryOperatorInside_eachOnce() {
     let (a, b, c, d) = (note("a"), plain("b", journal), plain("c", journal), note("d"))
     let group = GroupOperation {
@@ -109,13 +99,6 @@ struct GroupOperationTests: NotingSuite {
       await group.ended()
       #expect(group.errors.count == 1_002 && journal.entries.isEmpty)
     }
-  }
-
-  @Test func observersHearBeforeTheFirstAndAfterTheLastMember() async throws {
-    let group = GroupOperation { note("a") ==> note("b") }
-    group.addObserver(didStart: { _ in journal.write("start") }, didFinish: { _ in journal.write("finish") })
-    try await queue.run(group)
-    #expect(journal.entries == ["start", "a", "b", "finish"])
   }
 
   // MARK: Adding
@@ -237,14 +220,5 @@ struct GroupOperationTests: NotingSuite {
     }
     let group = GroupOperation(maxConcurrentOperationCount: 1) { first ==> ResultOperation { release.open() } }
     await queue.run(settling: [group])
-  }
-
-  @Test(arguments: [1, 10, 400])
-  func nestingInAQueueOfOneCostsNoThread(depth: Int) async throws {
-    let queue = OperationQueue.limited(to: 1)
-    var group = GroupOperation([note("innermost")])
-    for _ in 0..<depth { group = GroupOperation([group, AsyncOperation()]) }
-    try await queue.run(group)
-    #expect(journal.entries == ["innermost"])
   }
 }
