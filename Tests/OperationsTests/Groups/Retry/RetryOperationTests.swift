@@ -114,19 +114,6 @@ struct RetryOperationTests {
     #expect(retry.attemptErrors as? [TestError] == ["1", "2"].map(TestError.init))
   }
 
-  @Test func retryWhenMayAskForADelayOfItsOwn() async throws {
-    let retry = RetryOperation(
-      attempts: 3,
-      backoff: .constant(.seconds(1000)),
-      retryWhen: { _, attempt in attempt == 1 ? .retry(after: .seconds(5)) : .stop },
-      { attempt($0, succeedingAt: 2) }
-    )
-    retry.clock = clock
-    queue.addOperation(retry)
-    await clock.advance(by: .seconds(5), sleepers: 1)
-    #expect(try await retry.value == 2)
-  }
-
   // MARK: Cancelling and finishing
 
   @Test func cancelledJustBeforeAPauseThereIsNone() async {
