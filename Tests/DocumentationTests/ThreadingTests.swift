@@ -141,7 +141,7 @@ struct ThreadingTests {
   }
 
   @Test func memberThatOnlyBeginsATask_callsCodeOnThreadsOfTheGroupOnly() async throws {
-    let first = AsyncBlockOperation { _ in }
+    let (first, ended) = (AsyncBlockOperation { _ in }, DispatchSemaphore(value: 0))
     let (observed, consumer, retry) = (
       TaskOperation {}, TransformOperation { (_: Int) async in },
       RetryOperation(attempts: 1) { [places] _ in places.here(TaskOperation {}) }
@@ -155,10 +155,16 @@ struct ThreadingTests {
     [first, producer] ==> [observed, consumer, retry]
     let group = GroupOperation([first, producer, observed, consumer, retry]).started()
     await producer.finished()
-    let finishing = await onThread { first.finish() }
+    // The thread lives until the end, because another one could get its address.
+    async let finishing = onThread {
+      first.finish()
+      ended.wait()
+    }
     group.staysOpen = false
     await group.finished()
-    #expect(places.count == 3 && places.entries.allSatisfy { $0.queue != nil && $0.thread != finishing.thread })
+    ended.signal()
+    let thread = await finishing.thread
+    #expect(places.count == 3 && places.entries.allSatisfy { $0.queue != nil && $0.thread != thread })
   }
 
   @Test func finishingThreadStartsFewOfTheTasksThatWaited() async throws {

@@ -53,8 +53,10 @@ extension KeyTable {
     // At the arrival, these policies end the wait of the claimant or of the holders.
     if entry == nil, waiter.claims.contains(where: { [.drop, .replace].contains($0.policy) }) { return [] }
     let claims = entry == nil ? waiter.claims.filter { $0.interval == nil } : []
-    let new = claims.compactMap { claim in
-      useIndices[useID(of: claim, inside: outer)].map { Entry.Share(use: $0, limit: claim.limit, weight: claim.weight) }
+    let new = claims.flatMap { claim in
+      parts(of: claim, inside: outer).compactMap { id, weight in
+        useIndices[id].map { Entry.Share(use: $0, limit: claim.limit, weight: weight) }
+      }
     }
     return (entry?.shares ?? new).compactMap { share in
       let use = uses[share.use]

@@ -103,7 +103,12 @@ struct KeyTable {
     let holder = enclosing.first { state(of: $0)?.isHolding == true }
     let rank = Entry.Rank(priority: priority, ticket: ticket)
     var entry = Entry(rank: rank, enclosing: enclosing, holder: holder, place: place, request: request, lent: lent)
-    for claim in claimant.claims { addShares(of: claim, to: &entry) }
+    for claim in claimant.claims {
+      for (id, weight) in parts(of: claim, inside: enclosing) {
+        entry.shares.append(Entry.Share(use: join(id), limit: claim.limit, weight: weight, interval: claim.interval))
+        if let lender = id.holder { entries[lender.place].loans += 1 }
+      }
+    }
     if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
     entries.insert(entry)
     wait(ticket, &effects)
@@ -120,22 +125,17 @@ struct KeyTable {
   }
 
   /// Returns the use of the key among the members of the innermost enclosing holder of the key, or else in the program.
-  func useID(of claim: KeyClaim, inside enclosing: [Ticket]) -> KeyUse.ID {
-    let lender = lenders(of: claim, inside: enclosing).first?.ticket
-    return KeyUse.ID(domain: claim.domain, key: claim.key, holder: lender)
-  }
+  func useID(of claim: KeyClaim, inside enclosing: [Ticket]) -> KeyUse.ID { parts(of: claim, inside: enclosing)[0].id }
 
   /// A claim uses the enclosing holder's key. A stronger claim takes the rest from the use to which the holder belongs.
-  mutating func addShares(of claim: KeyClaim, to entry: inout Entry) {
-    var weight = claim.weight
-    for (lender, share) in lenders(of: claim, inside: entry.enclosing) {
-      let id = KeyUse.ID(domain: claim.domain, key: claim.key, holder: lender)
-      entry.shares.append(Entry.Share(use: join(id), limit: claim.limit, weight: weight))
-      entries[lender.place].loans += 1
-      if claim.limit >= share.limit, claim.weight <= share.weight { return }
+  func parts(of claim: KeyClaim, inside enclosing: [Ticket]) -> [(id: KeyUse.ID, weight: Int)] {
+    var (parts, weight) = ([(id: KeyUse.ID, weight: Int)](), claim.weight)
+    for (lender, share) in lenders(of: claim, inside: enclosing) {
+      parts.append((KeyUse.ID(domain: claim.domain, key: claim.key, holder: lender), weight))
+      if claim.limit >= share.limit, claim.weight <= share.weight { return parts }
       weight = max(claim.weight - share.weight, 0)
     }
-    entry.shares.append(Entry.Share(use: join(claim.id), limit: claim.limit, weight: weight, interval: claim.interval))
+    return parts + [(claim.id, weight)]
   }
 
   mutating func join(_ id: KeyUse.ID) -> Int {

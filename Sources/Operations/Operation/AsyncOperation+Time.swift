@@ -22,8 +22,7 @@ extension AsyncOperation {
     }
   }
 
-  /// The longest time from the operation's arrival in a queue or a group to its execution. Nil, the default, sets no
-  /// limit.
+  /// The longest time from the arrival in a queue or a group to the execution. Nil, the default, sets no limit.
   ///
   /// When the time is over, the operation is cancelled and finishes at once, even in a queue or group that is full or
   /// suspended. Its error has the code ``OperationError/Code/expired``, and names what the operation waited for. With a

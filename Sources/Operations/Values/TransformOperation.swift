@@ -88,8 +88,7 @@ extension AsyncOperation {
 
 /// The effect on a consumer of a producer that failed, was cancelled, or finished without a value.
 public enum InputPolicy: Sendable {
-  /// The consumer is cancelled with ``OperationError/Code/inputUnavailable``, and so are its own consumers. This is
-  /// the default.
+  /// The default: the consumer is cancelled with ``OperationError/Code/inputUnavailable``, and so are its own consumers.
   case required
   /// The consumer executes without the value.
   case optional

@@ -144,7 +144,6 @@ struct TaskWaitTests {
     let next = ResultOperation { 1 }.exclusive("key", in: domain)
     let holder = TaskOperation {
       queue.addOperation(insideAWeakerHolder ? GroupOperation([next]).shared("key", in: domain) : next)
-      await poll { domain.waiting(for: "key").count == 1 }
       return try await next.value
     }
     await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(holder.shared("key", in: domain)) }

@@ -246,7 +246,7 @@ enum MemberSlot {
     switch lifecycle.phase {
     case .pending: if mustWait { return .ignore }
     case .paused(.slot): break
-    // A member whose priority was raised is in the ready list once more after its start.
+    // It has been started, or has ended, in another way.
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return .ignore
     }
     if turn != nil, slot != .withKeys, !isPending || !lifecycle.isEnded { return .ignore }
