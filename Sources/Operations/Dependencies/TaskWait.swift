@@ -68,7 +68,7 @@ extension AsyncOperation {
     let (queue, engine) = core.withLock { (new ?? $0.queue, group ?? $0.engine) }
     let limit = queue?.maxConcurrentOperationCount ?? engine?.state.withLock { $0.schedule.limit } ?? 0
     let users = work.filter {
-      $0.core.withLock { $0.holdsSlot && (queue == nil ? $0.engine === engine : $0.queue === queue) }
+      $0 !== self && $0.core.withLock { $0.holdsSlot && (queue == nil ? $0.engine === engine : $0.queue === queue) }
     }
     if limit < 1 || users.count < limit { return }
     let place = queue == nil ? engine?.owner?.quotedName ?? "its group" : "its queue"

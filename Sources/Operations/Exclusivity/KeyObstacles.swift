@@ -50,9 +50,10 @@ extension KeyTable {
     let entry = waiter.ticket.flatMap { self[$0] }
     if waiter.ticket != nil, entry?.state.isHolding ?? true { return [] }
     let (outer, known) = (outer.compactMap(\.ticket), known.compactMap(\.ticket))
-    // At the arrival, these policies end the wait of the claimant or of the holders.
-    if entry == nil, waiter.claims.contains(where: { [.drop, .replace].contains($0.policy) }) { return [] }
     let claims = entry == nil ? waiter.claims.filter { $0.interval == nil } : []
+    // At the arrival at a key in use, these policies end the wait of the claimant or of the holders.
+    let ending = claims.filter { [.drop, .replace].contains($0.policy) }
+    if ending.contains(where: { useIndices[useID(of: $0, inside: outer)] != nil }) { return [] }
     let new = claims.flatMap { claim in
       parts(of: claim, inside: outer).compactMap { id, weight in
         useIndices[id].map { Entry.Share(use: $0, limit: claim.limit, weight: weight) }

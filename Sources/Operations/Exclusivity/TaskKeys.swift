@@ -23,8 +23,7 @@ import Foundation
 /// What `body` runs with `run`, `withKeys` or `withSlot`, also in child tasks, may use the keys of the task, as the
 /// members of a group do. A detached task may not. What still uses the keys when `body` ends, for example in a task
 /// made with `Task { }`, keeps them until it ends, and the caller continues at once. Two tasks that wait for each
-/// other's keys deadlock: one of them receives an error with the code ``OperationError/Code/waitCycle``, which names
-/// both.
+/// other's keys deadlock: one receives an error with the code ``OperationError/Code/waitCycle``, which names both.
 ///
 /// - Parameters:
 ///   - claims: The claims. Without claims, `body` runs at once, unless the task is cancelled.
