@@ -25,7 +25,8 @@ struct TaskWait {
     if around.isEmpty, keyClaimants.isEmpty { return }
     var snapshot = WaitSnapshot()
     var node = snapshot.index(of: awaited)
-    while node < min(snapshot.nodes.count, Self.stepsAtMost), snapshot.read(node, limit: Self.stepsAtMost) {
+    while node < min(snapshot.nodes.count, Self.stepsAtMost) {
+      _ = snapshot.read(node, limit: Self.stepsAtMost)
       defer { node += 1 }
       guard let own = snapshot.nodes[node].operation as? AsyncOperation else { continue }
       if around.contains(where: { $0 === own }) { throw cycle(snapshot, through: node) }

@@ -47,9 +47,12 @@ struct TaskWaitTests {
     own.withLock { $0 = nil }
   }
 
-  @Test func waitingForTheGroupAroundIt_isRefused() async {
-    let group = GroupOperation("group")
-    group.addOperation(TaskOperation { [unowned group] in try await group.completed() }.named("member"))
+  /// The members of a large group are not read.
+  @Test(arguments: [0, 300]) func waitingForTheGroupAroundIt_isRefused(otherCount: Int) async {
+    let (group, others) = (GroupOperation("group"), (0..<otherCount).map { _ in AsyncOperation() })
+    let member = TaskOperation { [unowned group] in try await group.completed() }.named("member")
+    [member] ==> others
+    group.addOperations([member] + others)
     let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
     #expect(error?.failures.map(\.path) == [["group", "member"]])
     #expect((error?.failures.first?.error as? OperationError)?.code == .waitCycle)
