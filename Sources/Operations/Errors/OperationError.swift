@@ -27,8 +27,7 @@ public struct OperationError: LocalizedError, Equatable, CustomStringConvertible
     public static let inputUnavailable = Code("inputUnavailable")
     /// The operation finished without its value.
     public static let outputMissing = Code("outputMissing")
-    /// Another operation holds or waits for a key that this operation requested, and the policy of the request excludes
-    /// waiting.
+    /// Another operation holds or waits for a key that this one requested, and the policy of the request excludes waiting.
     public static let excluded = Code("excluded")
     /// A newer operation replaced the operation, under ``ExclusivityPolicy/replace``. The message names the newer one.
     public static let replaced = Code("replaced")
