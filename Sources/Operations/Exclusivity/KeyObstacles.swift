@@ -49,7 +49,7 @@ extension KeyTable {
   func holders(before waiter: KeyClaimant, inside outer: [KeyClaimant], among known: [KeyClaimant]) -> [[KeyClaimant]] {
     let entry = waiter.ticket.flatMap { self[$0] }
     if waiter.ticket != nil, entry?.state.isHolding ?? true { return [] }
-    let (outer, known) = (outer.compactMap(\.ticket), known.compactMap(\.ticket))
+    let (outer, near) = (outer.compactMap(\.ticket), (outer + known).compactMap(\.ticket))
     let claims = entry == nil ? waiter.claims.filter { $0.interval == nil } : []
     // At the arrival at a key in use, these policies end the wait of the claimant or of the holders.
     let ending = claims.filter { [.drop, .replace].contains($0.policy) }
@@ -63,9 +63,9 @@ extension KeyTable {
       let use = uses[share.use]
       if share.interval != nil || use.isClosed(to: share) || use.holders.admits(share) { return nil }
       var load = KeyUse.Load(limit: use.holders.limit)
-      let others = use.holders.tickets.filter { !outer.contains($0) && !known.contains($0) }
+      let others = use.holders.tickets.filter { !near.contains($0) }
       // Those around the claimant count: a stronger claim weighs only the rest. Ended work only lends its keys.
-      for ticket in use.holders.tickets where (outer + known).contains(ticket) && state(of: ticket) != .lending {
+      for ticket in use.holders.tickets where near.contains(ticket) && state(of: ticket) != .lending {
         for held in self[ticket]?.shares ?? [] where held.use == share.use { load.add(ticket, held) }
       }
       let excluding = load.admits(share) ? others : load.tickets.filter { !outer.contains($0) }
