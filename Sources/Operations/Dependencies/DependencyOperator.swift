@@ -60,7 +60,7 @@ final class DependencyRecorder {
     return (value, recorder.operations)
   }
 
-  static func record(_ operations: [Operation]) { current.current?.operations += operations }
+  static func record(_ operations: @autoclosure () -> [Operation]) { current.current?.operations += operations() }
 }
 
 extension Operation {

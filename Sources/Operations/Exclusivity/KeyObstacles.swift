@@ -61,6 +61,13 @@ extension KeyTable {
     }
     return (entry?.shares ?? new).compactMap { share in
       let use = uses[share.use]
+      var share = share
+      // A claimant that the holders admit waits behind the first one in the wait queue.
+      if use.holders.admits(share), let entry, entry.state == .waiting, let first = use.first.flatMap({ self[$0] }),
+        first.rank < entry.rank
+      {
+        share = first.shares.first { $0.use == share.use } ?? share
+      }
       if share.interval != nil || use.isClosed(to: share) || use.holders.admits(share) { return nil }
       var load = KeyUse.Load(limit: use.holders.limit)
       let others = use.holders.tickets.filter { !near.contains($0) }

@@ -33,8 +33,7 @@ public import Foundation
 ///
 /// Cancelling a group cancels the group itself, then its members, at any depth. The group finishes when all members
 /// have finished. Members that have not started finish without executing, even if the group is cancelled before it
-/// starts. In a running group, a waiting member that is cancelled finishes at once. It needs no slot, and a suspension
-/// does not delay it.
+/// starts. In a running group, even if suspended, a waiting member that is cancelled finishes at once, without a slot.
 ///
 /// ## Cycles
 ///
@@ -222,8 +221,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// The progress of the group.
   ///
   /// Each member counts one unit, or its ``AsyncOperation/progressWeight``. The units of a nested group, and of a
-  /// member that reports its own progress, are completed gradually. A finished member is complete, whatever its
-  /// result.
+  /// member that reports its own progress, are completed gradually. A finished member is always complete.
   ///
   /// The progress can be a child of another `Progress`, and can have further children. Cancelling it cancels the
   /// group. On Linux, Foundation's `Progress` cannot be observed, and reading it while it changes is not
@@ -244,8 +242,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   // MARK: Results
 
-  /// The errors of the group, of its members, and of the members of nested groups, with the names of the operations on
-  /// the path to each error.
+  /// The errors of the group, its members, and the members of nested groups, with the names on the path to each.
   ///
   /// The errors are in the order in which they occurred, and are complete before `isFinished` becomes true.
   /// ``AsyncOperation/errors`` contains the same errors without the names.
@@ -285,6 +282,25 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   }
 
   private func record(_ report: FailureReport) { core.withLock { $0.lifecycle.record(report) } }
+
+  /// First adds the failures inside the groups that still execute.
+  final override func finishBeforeMembers() {
+    var groups: [(group: GroupOperation, outer: Int)] = [(self, 0)]
+    var index = 0
+    while index < groups.count {
+      for case let inner as GroupOperation in groups[index].group.engine.members where inner.isExecuting {
+        groups.append((inner, index))
+      }
+      index += 1
+    }
+    var failures = groups.map { _ in [OperationFailure]() }
+    for (index, (group, outer)) in groups.enumerated().dropFirst().reversed() {
+      let name = group.displayName
+      failures[outer] += (group.ownFailures + failures[index]).map { $0.below(name) }
+    }
+    record(FailureReport(failures: failures[0]))
+    finishNow()
+  }
 
   // MARK: AsyncOperation
 

@@ -134,7 +134,7 @@ extension AsyncOperation {
     carryOut(cancellation.notice)
     switch cancellation.phase {
     case .suspended: finishUnexecuted()
-    case .executing, .paused: if finishesWhenCancelled { finishNow() }
+    case .executing, .paused: if finishesWhenCancelled { finishBeforeMembers() }
     case .pending, .preparing, .skipped, .ending, .finished: break
     }
   }

@@ -91,7 +91,7 @@ extension AsyncOperation {
     if let action { return carryOut(action) }
     let (conditions, handOvers, timeout) = inputs
     if let timeout { cancel(FailureReport([timeoutError(timeout)]), as: .timeout) }
-    let missing = handOvers.compactMap { $0.missingInput }
+    let missing = handOvers.compactMap { input in input.obstacle(input.producer).map { (input.producer, $0) } }
     if !missing.isEmpty { cancel(with: OperationError.inputUnavailable(to: self, missing)) }
     if conditions.isEmpty { return handOver() }
     let isSuspended = core.withLock { core in

@@ -131,14 +131,13 @@ extension AsyncOperation {
     }
     previous?.cancel()
     if let timeout {
-      timer.start(after: timeout, on: clock, isTimeout: true) { [weak self] in self?.timeOut(after: timeout) }
+      timer.start(after: timeout, on: clock, isTimeout: true) { [weak self] in
+        guard let self else { return }
+        cancel(FailureReport([timeoutError(timeout)]), as: .timeout)
+        finishBeforeMembers()
+      }
     }
     return isExecuting
-  }
-
-  private func timeOut(after timeout: Duration) {
-    cancel(FailureReport([timeoutError(timeout)]), as: .timeout)
-    finishNow()
   }
 
   func timeoutError(_ timeout: Duration) -> OperationError {

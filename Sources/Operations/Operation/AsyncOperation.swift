@@ -137,8 +137,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Stops the work, because the operation was cancelled while executing. Call `finish` when the work has stopped.
   ///
   /// Called at most once, on the cancelling thread, at any moment of the execution. If another thread finishes the
-  /// operation at that moment, `isFinished` may already be true. The default implementation does nothing, so the work
-  /// continues to its end.
+  /// operation at that moment, `isFinished` may already be true. By default, does nothing, so that the work continues.
   open func didCancel() {}
 
   /// Responds to the end of the operation.
@@ -172,6 +171,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// A group first drains its members.
   func finishUnexecuted() { finishNow() }
 
+  /// Finishes a cancelled operation, even if its work or its members continue.
+  func finishBeforeMembers() { finishNow() }
+
   // MARK: Finishing
 
   /// Finishes the operation. The first call counts; later calls are ignored.
@@ -199,8 +201,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Makes the changes that must be complete when `isFinished` turns true.
   func prepareToFinish() {}
 
-  /// A block that Foundation calls, on a thread of its own, when the operation has finished. It has no order relative
-  /// to the observers.
+  /// A block that Foundation calls, on a thread of its own and in no order with the observers, after the finish.
   ///
   /// Foundation's property is then cleared, so the block can refer to the operation without a leak.
   public final override var completionBlock: (@Sendable () -> Void)? {

@@ -54,8 +54,7 @@ public struct OperationObserver: Sendable {
 extension AsyncOperation {
   /// Adds an observer of the operation's lifecycle events. Observers are notified in the order they were added.
   ///
-  /// An observer that is added late is notified of later events only. If the operation has finished, `didFinish` is
-  /// called at once.
+  /// A late observer is notified of later events only. If the operation has finished, `didFinish` is called at once.
   public final func addObserver(_ observer: OperationObserver) {
     let isLate = core.withLock { core in
       if core.lifecycle.phase == .finished { return true }

@@ -3,8 +3,7 @@ public import Foundation
 extension OperationQueue {
   /// Adds an `AsyncOperation`.
   ///
-  /// Unlike Foundation's method, this method loses no wake-up on Linux if the last dependency finishes at this moment
-  /// on another thread.
+  /// Unlike Foundation's method, it loses no wake-up on Linux if the last dependency finishes at this moment.
   ///
   /// - Precondition: The operation has not been started and is in no queue or group. The package cannot detect that
   ///   Foundation's own methods added the operation to a queue. In that case, Foundation traps with its own message.
@@ -25,8 +24,7 @@ extension OperationQueue {
     operation.startWaitLimit()
   }
 
-  /// Adds several operations at once, without waiting. Unlike Foundation's method, this method can be called from
-  /// asynchronous code.
+  /// Adds several operations at once, without waiting. Unlike Foundation's method, it can be called in a task.
   ///
   /// On Linux, this costs less than adding the operations one by one, because Foundation walks all waiting operations
   /// of the queue at every addition.

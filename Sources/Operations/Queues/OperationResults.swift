@@ -13,8 +13,7 @@ extension OperationQueue {
   /// The elements are read lazily: an operation is made when fewer than `count` others are unfinished or have a result that
   /// was not read. A slow loop therefore slows the work down, and a long sequence needs no more memory than a short one.
   ///
-  /// Leaving the loop, by `break`, by an error or because the task is cancelled, cancels the remaining operations and
-  /// does not wait for them.
+  /// Leaving the loop, by `break`, an error or a cancellation, cancels the remaining operations without waiting.
   ///
   /// - Parameters:
   ///   - elements: The elements, which are read on the task that iterates.

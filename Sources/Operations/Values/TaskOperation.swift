@@ -33,8 +33,7 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
     super.init(in: TaskContext())
   }
 
-  /// Creates an operation that runs an asynchronous function in a task, and finishes with the value it returns or the
-  /// error it throws.
+  /// Creates an operation that runs an asynchronous function in a task, and finishes with its value or its error.
   ///
   /// - Parameters:
   ///   - priority: The priority of the task. The default is that of the group or, in no group, of the thread that starts

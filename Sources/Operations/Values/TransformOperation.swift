@@ -9,8 +9,7 @@
 /// runs on the queue's thread. An asynchronous closure and the method run in a task, as in ``TaskOperation``. In each,
 /// `Task.isCancelled` reports whether the operation has been cancelled.
 ///
-/// Without an input, the operation fails with ``OperationError/Code/inputUnavailable``. If `Input` is optional, a
-/// missing input is nil.
+/// Without an input, it fails with ``OperationError/Code/inputUnavailable``. A missing optional input is nil.
 open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperation<Output>, InputOperation,
   @unchecked Sendable
 {

@@ -154,6 +154,17 @@ struct TaskWaitTests {
     #expect(try await next.value == 1)
   }
 
+  @Test func waitingForAReaderBehindAWriterOfItsOwnKey_isRefused() async throws {
+    let writer = ResultOperation { 1 }.exclusive("key", in: domain)
+    let reader = ResultOperation { 1 }.shared("key", in: domain)
+    let holder = TaskOperation {
+      queue.addOperations([writer, reader])
+      return try await reader.value
+    }
+    await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(holder.shared("key", in: domain)) }
+    #expect(try await reader.value == 1)
+  }
+
   @Test func aTaskThatOutlivesItsOperation_waitsForTheKeyThatItTookItself() async throws {
     let (next, ended) = (ResultOperation { 1 }.exclusive("key", in: domain), Gate())
     let first = TaskOperation {

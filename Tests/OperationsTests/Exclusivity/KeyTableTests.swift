@@ -104,6 +104,23 @@ struct KeyTableTests {
     #expect(leave(other) == ["in enclosing"])
   }
 
+  /// A holder that is replaced is about to cancel its members, and one may leave while the search goes on.
+  @Test mutating func aDeadlockThatEndsByItself_refusesNone() {
+    let holders = [enter("a", ["a": 1, "c": 1]), enter("b", ["b": 1])]
+    let members = [enter("in a", ["b": 1], inside: [holders[0]]), enter("in b", ["a": 1], inside: [holders[1]])]
+    let new = TestClaimant("new")
+    new.claims = [KeyClaim(domain: Self.domain, key: "c", limit: 1, policy: .replace)]
+    table.now = 19
+    table.enter(new, &effects)
+    table.now = 20
+    #expect(table.beginDeadlockSearch()?.findings() == [])
+    let findings = deadlocks()
+    #expect(findings == [.refuse(members[1])] && leave(holders[0]) == ["in b", "new"])
+    effects = []
+    for finding in findings { table.resolve(finding, &effects) }
+    #expect(effects.isEmpty && isHolding(members[1]))
+  }
+
   @Test mutating func aMemberThatLendsItsKeys_returnsItsSlot() {
     let slots = TestClaimant.Slots(1)
     let group = enter("group", ["a": 1], slots: slots)
@@ -152,6 +169,15 @@ struct KeyTableTests {
     let other = enter("other", ["a": 1], at: queue(3))
     #expect(pass(19).isEmpty)
     #expect(pass(1) == ["full 1", "full 2", "other"] && isCalled(other))
+  }
+
+  @Test mutating func theNextOneIsWaitedForAnew_whenACalledClaimantHasLeft() {
+    let holder = enter("holder", ["b": 1])
+    let called = enter("called", ["a": 1], at: queue(0))
+    _ = enter("both", ["a": 1, "b": 1], at: queue(1))
+    let next = enter("next", ["a": 1], at: queue(2))
+    #expect(leave(called).isEmpty && pass(20).isEmpty)
+    #expect(leave(holder) == ["both"] && isWaiting(next))
   }
 
   // MARK: Slots

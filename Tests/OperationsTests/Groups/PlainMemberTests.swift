@@ -85,6 +85,15 @@ struct PlainMemberTests {
     #expect(member.isFinished && journal.entries == ["dependent"])
   }
 
+  @Test func cancelledByItselfBeforeTheGroupStarts_waitsForNothing() async {
+    let (never, member) = (AsyncOperation(), plain("member", journal))
+    never ==> member
+    let group = GroupOperation([member])
+    member.cancel()
+    await queue.run(settling: [group])
+    #expect(member.isFinished && journal.entries.isEmpty)
+  }
+
   @Test func cancellingWaitingMembersTwiceAtOnce_countsEachOnce() async {
     final class CancelProbe: Operation, @unchecked Sendable {
       let probe = Locked<(@Sendable () -> Void)?>(nil)
@@ -120,6 +129,19 @@ struct PlainMemberTests {
     await late.finished()
     #expect(journal.entries == ["late"])
     await group.finished(opening: added.gate)
+    #expect(journal.entries == ["late", "member"])
+  }
+
+  @Test func aDependencyThatIsNoticedAtTheStart_isWaitedForWithoutASlot() async {
+    let (held, member, late) = (HeldOperation(), plain("member", journal), NoteOperation("late", journal))
+    let group = GroupOperation([member, late], maxConcurrentOperationCount: 1)
+    group.isSuspended = true
+    await queue.begin(group)
+    member.addDependency(held)
+    group.isSuspended = false
+    await late.finished()
+    queue.addOperation(held)
+    await group.finished(opening: held.gate)
     #expect(journal.entries == ["late", "member"])
   }
 

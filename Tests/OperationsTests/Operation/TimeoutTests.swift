@@ -174,6 +174,21 @@ struct TimeoutTests {
     #expect(group.failures.map(\.path) == [["Import"]])
   }
 
+  @Test(arguments: [false, true])
+  func aGroupThatFinishesBeforeItsMembers_keepsTheFailuresInsideGroupsThatExecute(isCancelled: Bool) async {
+    let (held, failing) = (HeldOperation(), AsyncBlockOperation { $0.finish(with: TestError("gone")) }.named("page"))
+    let inner = GroupOperation([GroupOperation([held, failing]).named("pages")]).named("inner")
+    let group = timed(GroupOperation([inner]).named("Import"), .seconds(5))
+    group.finishesWhenCancelled = true
+    await begin(group, held.begun)
+    await failing.finished()
+    if isCancelled { group.cancel() } else { clock.advance(by: .seconds(5)) }
+    let error = await #expect(throws: (any Error).self) { try await group.completed() }
+    let causes = (error as? OperationError)?.underlyingErrors ?? (error as? AggregateError)?.failures ?? []
+    #expect(causes.map { "\($0)" } == ["Import › inner › pages › page: gone"])
+    await inner.finished(opening: held.gate)
+  }
+
   @Test func nestedGroupThatTimedOut_isReleasedAndTheOuterOneGoesOn() async {
     let live = LiveCount()
     do {

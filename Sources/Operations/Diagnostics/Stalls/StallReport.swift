@@ -67,8 +67,7 @@ public struct StallReport: Sendable, Hashable, Codable, CustomStringConvertible 
     }
   }
 
-  /// What keeps an operation from finishing. The type is a structure, so that later versions can add causes without
-  /// breaking a `switch`.
+  /// What keeps an operation from finishing. A structure, so that later versions can add causes.
   public struct Cause: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
     /// Operations wait for each other in a cycle of dependencies, members, keys, slots, or the start of a group.
     public static let cycle = Cause(rawValue: "cycle")

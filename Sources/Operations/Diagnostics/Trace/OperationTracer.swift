@@ -75,8 +75,7 @@ public final class OperationTracer: Sendable {
     log.withLock { log in log.records.map { $0 } }
   }
 
-  /// The traced operations as a graph with the duration of each execution, for drawing or for finding the critical
-  /// path.
+  /// The traced operations as a graph with the duration of each execution, for a drawing or the critical path.
   ///
   /// The graph contains a dependency between two traced operations if the dependency existed when tracing the dependent
   /// operation began, or when the dependent operation finished.

@@ -21,8 +21,7 @@ public struct Backoff: Sendable {
 
   /// Returns a backoff whose delays grow exponentially.
   ///
-  /// The delay after the first attempt is `initial`. Each further delay is `multiplier` times the previous delay, but
-  /// never longer than `cap`.
+  /// The delay after the first attempt is `initial`. Each further one is `multiplier` times the last, at most `cap`.
   ///
   /// - Parameters:
   ///   - initial: The first delay.

@@ -55,15 +55,9 @@ final class OperationExtras {
     let isUnfollowed = trace.isEmpty && progress == nil && progressWeight == 1
     if isUntimed, isUnfollowed, flow == nil, failedGroup == nil, condition == nil { return nil }
     let remainder = OperationExtras()
-    remainder.flow = flow
-    remainder.failedGroup = failedGroup
-    remainder.condition = condition
-    remainder.timeout = timeout
-    remainder.waitLimit = waitLimit
-    remainder.clock = clock
-    remainder.trace = trace
-    remainder.progress = progress
-    remainder.progressWeight = progressWeight
+    (remainder.flow, remainder.failedGroup, remainder.condition) = (flow, failedGroup, condition)
+    (remainder.timeout, remainder.waitLimit, remainder.clock) = (timeout, waitLimit, clock)
+    (remainder.trace, remainder.progress, remainder.progressWeight) = (trace, progress, progressWeight)
     remainder.finishesWhenCancelled = finishesWhenCancelled
     return remainder
   }
@@ -78,8 +72,6 @@ struct HandOver: Identifiable, Sendable {
   let transfer: @Sendable (_ producer: AsyncOperation, _ consumer: AsyncOperation) -> Void
 
   var id: ObjectIdentifier { ObjectIdentifier(producer) }
-
-  var missingInput: MissingInput? { obstacle(producer).map { (producer, $0) } }
 }
 
 /// A pause of an executing operation, such as a back-off, during which it uses no slot of a group and holds no keys.

@@ -13,8 +13,7 @@ public struct EventCapacity: Sendable, Hashable {
     case suspend
     /// The event that has waited longest is dropped in favor of the new one.
     case dropOldest
-    /// The waiting event that was scheduled last is dropped in favor of the new one, so the oldest events and the
-    /// latest one remain.
+    /// The waiting event that was scheduled last is dropped in favor of the new one, so the oldest events remain.
     case replaceLatest
     /// `schedule` returns false. `run` and `send` throw ``OperationError/Code/overflow``.
     case fail

@@ -1,7 +1,6 @@
 /// A class whose objects belong to a scheduler and are accessed only on it.
 ///
-/// Use this protocol for a class that cannot be an actor, for example because it has a superclass or implements
-/// synchronous protocols:
+/// Use this protocol for a class that cannot be an actor, because it has a superclass or synchronous protocols:
 ///
 /// ```swift
 /// final class Printer: Schedulable, @unchecked Sendable {
@@ -26,8 +25,7 @@ public protocol Schedulable: AnyObject, Sendable {
 }
 
 extension Schedulable {
-  /// Schedules an event to run on the object's scheduler after all earlier ones. The object stays alive until the event
-  /// has run.
+  /// Schedules an event to run on the object's scheduler after all earlier ones. Keeps the object alive until then.
   @discardableResult
   public func schedule(
     _ event: @escaping @Sendable (Self) -> Void,

@@ -94,8 +94,7 @@ extension SerialScheduler {
   /// Schedules an event as soon as the scheduler has room for it.
   ///
   /// If the policy of the scheduler's ``EventCapacity`` is ``EventCapacity/Policy/suspend``, the method suspends while
-  /// the scheduler is full. It returns as soon as the scheduler has accepted the event, without waiting for the event
-  /// to run.
+  /// the scheduler is full. It returns as soon as the scheduler has accepted the event, before the event has run.
   ///
   /// - Throws: ``OperationError/Code/shutDown``, ``OperationError/Code/overflow`` if the policy is
   ///   ``EventCapacity/Policy/fail``, or `CancellationError` if the task is cancelled before there is room.

@@ -168,8 +168,7 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   /// Shuts the scheduler down, so that it refuses all further events.
   ///
   /// After a shutdown `schedule` returns false, and `run`, `send` and `wait` throw ``OperationError/Code/shutDown``.
-  /// Delayed events that are not due are dropped. The mode decides whether accepted events still run. An event that is
-  /// running finishes.
+  /// Delayed events that are not due are dropped. The mode decides whether accepted events that wait still run.
   ///
   /// Jobs of actors and tasks run even after a shutdown, because their callers would otherwise never resume.
   ///

@@ -51,9 +51,6 @@ struct WaitGraph {
   /// Removes and returns the next wait for the thread that a wait blocks, or returns nil if the latter has ended.
   func next(for link: WaitLink) -> WaitLink? { link.isOpen ? link.inbox?.popFirst() : nil }
 
-  /// Records that the body of a wait has run. The wait stays until its thread, which may run another body, wakes up.
-  func finish(_ link: WaitLink) { link.isOpen = false }
-
   /// Removes a wait whose thread continues, and returns the waits whose bodies the thread has not run.
   mutating func end(_ link: WaitLink) -> [WaitLink] {
     remove(link)

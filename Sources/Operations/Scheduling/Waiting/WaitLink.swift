@@ -94,7 +94,7 @@ extension SerialScheduler {
     let isAccepted = submit(link.ticket, handedOver: server != nil) { refusal in
       let result = EventTicket.outcome(refusal) { try link.run(body) }
       outcome.withLock { $0 = result }
-      WaitGraph.shared.withLock { $0.finish(link) }
+      WaitGraph.shared.withLock { _ in link.isOpen = false }
       link.wake()
     }
     if isAccepted, server != nil { deliver(link) }
