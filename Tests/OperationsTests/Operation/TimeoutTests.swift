@@ -179,7 +179,7 @@ struct TimeoutTests {
     let (held, failing) = (HeldOperation(), AsyncBlockOperation { $0.finish(with: TestError("gone")) }.named("page"))
     let inner = GroupOperation([GroupOperation([held, failing]).named("pages")]).named("inner")
     let group = timed(GroupOperation([inner]).named("Import"), .seconds(5))
-    group.finishesWhenCancelled = true
+    group.finishesWhenCancelled = isCancelled
     await begin(group, held.begun)
     await failing.finished()
     if isCancelled { group.cancel() } else { clock.advance(by: .seconds(5)) }
