@@ -40,23 +40,15 @@ enum CrawlBenchmarks {
       }
     }
     let unit = "crawl of \(hosts.count) requests"
+    let fast = "\(unit), until the fast hosts are done"
+    let spread = "\(unit), until the slowest or the fastest of the fast hosts is done"
+    let slowest: @Sendable ([Duration]) -> Duration? = { $0.dropLast().max() }
+    let fastest: @Sendable ([Duration]) -> Duration? = { $0.dropLast().min() }
     return [("", group), ("-queue", queue), ("-slots", slots), ("-keys", keys)].flatMap { suffix, form -> [Benchmark] in
       [
         Benchmark("crawl\(suffix)", of: unit, form.time { $0.max() }, over: actor.time { $0.max() }, .atMost(1.05)),
-        Benchmark(
-          "crawl-fast\(suffix)",
-          of: "\(unit), until the fast hosts are done",
-          form.time { $0.dropLast().max() },
-          over: actor.time { $0.dropLast().max() },
-          .atMost(1.05)
-        ),
-        Benchmark(
-          "crawl-spread\(suffix)",
-          of: "\(unit), until the slowest or the fastest of the fast hosts is done",
-          form.time { $0.dropLast().max() },
-          over: form.time { $0.dropLast().min() },
-          .atMost(1.3)
-        ),
+        Benchmark("crawl-fast\(suffix)", of: fast, form.time(slowest), over: actor.time(slowest), .atMost(1.05)),
+        Benchmark("crawl-spread\(suffix)", of: spread, form.time(slowest), over: form.time(fastest), .atMost(1.3)),
       ]
     }
   }()
@@ -104,9 +96,7 @@ enum CrawlBenchmarks {
     func limit(_ host: Int) -> ExclusivityClaim { .limited("host \(host)", to: 2) }
 
     func operations() -> [AsyncOperation] {
-      hosts.map { host in
-        TaskOperation { [self] in await request(host) }.limited("host \(host)", to: 2, in: domain)
-      }
+      hosts.map { host in TaskOperation { [self] in await request(host) }.limited("host \(host)", to: 2, in: domain) }
     }
 
     func tasks(_ body: @escaping @Sendable (_ host: Int) async throws -> Void) async {

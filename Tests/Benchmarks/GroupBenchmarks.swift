@@ -7,27 +7,17 @@ enum GroupBenchmarks {
   private static let fed = 10_000
   private static let unit = "operation, \(independent) independent"
   private static let chained = "operation of a chain of 4000"
+  private static let longer = "\(chained) or 64000"
+  private static let queued = "operation in a stock queue"
   private static let added = "member of \(fed) that are added one by one, each waiting for the one before"
   private static let member = "operation of a group, \(independent) independent"
 
   static let all: [Benchmark] = [
     Benchmark("group", of: unit, .stockQueue(independent), over: group, .atLeast(2, aim: 2.5)),
     Benchmark("chain", of: chained, stockChain(4000), over: .chain(4000), .atLeast(100, aim: 100)),
-    Benchmark(
-      "chain-growth",
-      of: "\(chained) or 64000",
-      .chain(64_000),
-      over: .chain(4000, repeated: 16),
-      .atMost(1.5)
-    ),
+    Benchmark("chain-growth", of: longer, .chain(64_000), over: .chain(4000, repeated: 16), .atMost(1.5)),
     Benchmark("open-group-chain", of: added, .stockQueue(fed, isChain: true), over: fedGroup, .atLeast(2, aim: 5)),
-    Benchmark(
-      "async-block",
-      of: "operation in a stock queue",
-      .stockQueue(50_000),
-      over: .asyncBlocks(50_000),
-      .atLeast(0.8, aim: 0.95)
-    ),
+    Benchmark("async-block", of: queued, .stockQueue(50_000), over: .asyncBlocks(50_000), .atLeast(0.8, aim: 0.95)),
     Benchmark("untraced", of: "\(member), while a tracer follows another", besideTracer, over: group, .atMost(1.1)),
     Benchmark("traced", of: member, tracedGroup, over: group),
   ]

@@ -121,9 +121,7 @@ enum KeyGrowthBenchmarks {
     let group = GroupOperation()
     group.isSuspended = true
     OperationQueue().addOperation(group)
-    let operations = (0..<count).map { _ in
-      AsyncOperation().throttled("key", to: count, per: .seconds(1), in: domain)
-    }
+    let operations = (0..<count).map { _ in AsyncOperation().throttled("key", to: count, per: .seconds(1), in: domain) }
     group.addOperations(operations)
     if untilOverdue {
       // An operation that waits, and gets the key when the others are overdue.

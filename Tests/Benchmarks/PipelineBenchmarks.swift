@@ -106,6 +106,4 @@ enum PipelineBenchmarks {
 }
 
 /// Where a stage leaves its value for the next one, which starts after it.
-private final class Box<Value>: @unchecked Sendable {
-  var value: Value?
-}
+private final class Box<Value>: @unchecked Sendable { var value: Value? }

@@ -115,9 +115,7 @@ private final class List: Schedulable, @unchecked Sendable {
   init(_ scheduler: SerialScheduler) { self.scheduler = scheduler }
 }
 
-private protocol Counter: Actor {
-  func count()
-}
+private protocol Counter: Actor { func count() }
 
 private actor DefaultCounter: Counter {
   private var value = 0

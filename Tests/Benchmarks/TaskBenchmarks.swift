@@ -100,9 +100,7 @@ enum TaskBenchmarks {
       if count < limit { count += 1 } else { await withCheckedContinuation { waiters.append($0) } }
     }
 
-    func leave() {
-      if waiters.isEmpty { count -= 1 } else { waiters.removeFirst().resume() }
-    }
+    func leave() { if waiters.isEmpty { count -= 1 } else { waiters.removeFirst().resume() } }
   }
 
   private final class Semaphore: Sendable {

@@ -23,8 +23,7 @@ extension Workload {
 /// Held by every closure of a workload. When it is released, so is the last closure.
 ///
 /// That, not the finish of the last operation, is the end of a round; teardown on a queue's thread would otherwise land
-/// in the next sample. It comes in shards, or the threads would spend their time counting references to the same
-/// object.
+/// in the next sample. It comes in shards, or the threads would spend their time counting references to one object.
 final class Lifetime: Sendable {
   private let end: DispatchGroup
 
@@ -125,9 +124,7 @@ extension Workload {
     awaiting("Task.value", units: count) { for index in 0..<count { _ = await Task { index }.value } }
   }
 
-  static func block(_ lifetime: Lifetime) -> BlockOperation {
-    BlockOperation { withExtendedLifetime(lifetime) {} }
-  }
+  static func block(_ lifetime: Lifetime) -> BlockOperation { BlockOperation { withExtendedLifetime(lifetime) {} } }
 
   static func asyncBlock(_ lifetime: Lifetime) -> AsyncBlockOperation {
     AsyncBlockOperation { operation in withExtendedLifetime(lifetime) { operation.finish() } }
