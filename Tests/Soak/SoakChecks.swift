@@ -22,7 +22,6 @@ struct SoakChecks {
     checkPlaces()
   }
 
-  /// Whether the log has this entry.
   func did(_ entry: SoakLog.Entry) -> Bool { positions[entry] != nil }
 
   /// Whether it was enqueued.

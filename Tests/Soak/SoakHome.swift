@@ -6,9 +6,7 @@ import OperationsTestSupport
 /// one.
 final class SoakHome: Schedulable, @unchecked Sendable {
   /// Belongs to the home's scheduler, is no actor, and is not Sendable.
-  final class Box {
-    var visits = 0
-  }
+  final class Box { var visits = 0 }
 
   /// An actor at the same place.
   actor Tenant: ScheduledActor {

@@ -3,9 +3,7 @@ import Operations
 
 /// Calls `body` on a thread of its own, because it may block.
 package func onNewThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
-  await withCheckedContinuation { continuation in
-    Thread.detachNewThread { continuation.resume(returning: body()) }
-  }
+  await withCheckedContinuation { continuation in Thread.detachNewThread { continuation.resume(returning: body()) } }
 }
 
 /// Schedules events of a plan on a thread of its own.

@@ -2,7 +2,6 @@ import Foundation
 import Operations
 import OperationsTestSupport
 
-/// Carries a plan out.
 final class SoakRound: @unchecked Sendable {
   let world: SoakWorld
   private let watchdog: SoakWatchdog
@@ -18,7 +17,6 @@ final class SoakRound: @unchecked Sendable {
     for action in plan.actions { world.after(action.tick) { world.carryOut(action.deed) } }
   }
 
-  /// - Returns: The violations.
   func run() async -> [String] {
     let events = Task { [world] in await world.runEvents() }
     let feeding = Task { [feed] in await feed.run() }

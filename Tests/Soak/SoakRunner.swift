@@ -4,7 +4,6 @@ import Operations
 /// Runs rounds of the soak: randomized tests with injected faults, each from a seed, that check the package's promises.
 package enum SoakRunner {
   package struct Outcome: Sendable {
-    /// The number of operations.
     package let operations: Int
     /// The promises that were broken.
     package let violations: [String]
@@ -62,9 +61,7 @@ final class SoakWatchdog: Sendable {
   }
 
   /// The names of the operations that have not been released.
-  var survivors: [String] {
-    state.withLock { $0.names }.filter { $0.operation.object != nil }.map(\.name)
-  }
+  var survivors: [String] { state.withLock { $0.names }.filter { $0.operation.object != nil }.map(\.name) }
 
   /// Runs `body`, or gives up after `patience` and leaves it hanging.
   func run(patience: Duration, _ body: @escaping @Sendable () async -> [String]) async -> [String] {
@@ -82,9 +79,7 @@ final class SoakWatchdog: Sendable {
     }
   }
 
-  private func end(with violations: [String]) {
-    state.withLock { $0.outcome.take() }?.resume(returning: violations)
-  }
+  private func end(with violations: [String]) { state.withLock { $0.outcome.take() }?.resume(returning: violations) }
 
   private func describe(after patience: Duration) -> [String] {
     let (stage, world) = state.withLock { ($0.stage, $0.world) }
