@@ -36,9 +36,7 @@ struct CompilerMessageTests {
       "func mistake\(number)(_ a: Operation, _ b: AsyncOperation) async throws { \(mistake.0) }"
     }
     let errors = try await Self.errors(in: "import Foundation; import Operations\n" + functions.joined(separator: "\n"))
-    for (number, mistake) in Self.mistakes.enumerated() {
-      #expect(errors[number + 2] == [mistake.1], "\(mistake.0)")
-    }
+    for (number, mistake) in Self.mistakes.enumerated() { #expect(errors[number + 2] == [mistake.1], "\(mistake.0)") }
   }
 
   /// The page MigratingFromOperationQueue has these messages, so that a search finds the remedy beside them.

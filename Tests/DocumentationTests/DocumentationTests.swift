@@ -2,8 +2,7 @@ import Foundation
 import Operations
 import Testing
 
-/// The code in the README, the articles and the doc comments is code of this target, which is compiled, and mostly
-/// run.
+/// The code in the README, the articles and the doc comments is code of this target: compiled, and mostly run.
 struct DocumentationTests {
   private static let snippets = Result {
     try Repository.files(in: "Tests/DocumentationTests/Snippets", ending: "swift").map(\.codeLines)
@@ -126,24 +125,22 @@ struct DocumentationTests {
 
   // MARK: The comparison itself
 
-  private let page = SourceText(
-    path: "page.md",
-    text: """
-      Words.
+  private let page = SourceText(path: "page.md", text: Self.text)
+  private static let text = """
+    Words.
 
-      ```swift
-      queue.run {   // a comment
-        first()
-      }
+    ```swift
+    queue.run {   // a comment
+      first()
+    }
 
-      second()
-      ```
+    second()
+    ```
 
-      ```console
-      $ swift test
-      ```
-      """
-  )
+    ```console
+    $ swift test
+    ```
+    """
 
   @Test func onlySwiftIsCode() {
     #expect(page.codeBlocks.map(\.paragraphs) == [[["queue.run {   // a comment", "  first()", "}"], ["second()"]]])
@@ -151,20 +148,17 @@ struct DocumentationTests {
   }
 
   @Test func aCommentOfTheSourceIsAPage() {
-    let source = SourceText(
-      path: "A.swift",
-      text: """
-        /// Words.
-        ///
-        /// ```swift
-        /// first()
+    let text = """
+      /// Words.
+      ///
+      /// ```swift
+      /// first()
+      /// ```
         /// ```
-          /// ```
-          /// a ─▶ b
-          /// ```
-        """
-    )
-    #expect(source.codeBlocks.map(\.paragraphs) == [[["first()"]]])
+        /// a ─▶ b
+        /// ```
+      """
+    #expect(SourceText(path: "A.swift", text: text).codeBlocks.map(\.paragraphs) == [[["first()"]]])
   }
 
   @Test(arguments: [

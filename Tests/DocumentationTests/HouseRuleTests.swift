@@ -15,39 +15,36 @@ struct HouseRuleTests {
   }
 
   @Test func everyKindIsCounted() {
-    let source = SourceText(
-      path: "Sources/Operations/A+B.swift",
-      text: """
+    let text = """
+      /// Public.
+      public enum A {
         /// Public.
-        public enum A {
-          /// Public.
-          case a
-          /// Internal.
-          /// Internal.
-          @inline(__always)
-          private static let b = true
-          let c: Bool
-          var d: Bool { c }
-          var e: Bool {
-            let f = false
-            return f
-          }
-          private(set) var g: Bool? = nil
-          let l: Bool  // Internal.
-          var h = Locked(false)
-          /// Internal.
-          final class D {
-            func i(
-              j: Int
-            ) {
-              var k = true
-            }
+        case a
+        /// Internal.
+        /// Internal.
+        @inline(__always)
+        private static let b = true
+        let c: Bool
+        var d: Bool { c }
+        var e: Bool {
+          let f = false
+          return f
+        }
+        private(set) var g: Bool? = nil
+        let l: Bool  // Internal.
+        var h = Locked(false)
+        /// Internal.
+        final class D {
+          func i(
+            j: Int
+          ) {
+            var k = true
           }
         }
+      }
 
-        """
-    )
-    let counts = SourceCounts(of: [source])
+      """
+    let counts = SourceCounts(of: [SourceText(path: "Sources/Operations/A+B.swift", text: text)])
     #expect(counts.types == 2 && counts.storedBooleans == 5 && counts.internalDocumentationLines == 3)
     #expect(counts.lines == 26 && counts.longestFile == 26 && counts.extensionFiles == 1)
   }

@@ -2,13 +2,9 @@ import Operations
 import OperationsTestSupport
 
 /// A suite whose snippets print into its journal.
-protocol Printing {
-  var printed: Journal<String> { get }
-}
+protocol Printing { var printed: Journal<String> { get } }
 
-extension Printing {
-  func print(_ items: Any...) { printed.write(items.map { "\($0)" }.joined(separator: " ")) }
-}
+extension Printing { func print(_ items: Any...) { printed.write(items.map { "\($0)" }.joined(separator: " ")) } }
 
 func operation(_ name: String) -> AsyncOperation { AsyncOperation().named(name) }
 

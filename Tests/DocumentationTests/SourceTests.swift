@@ -6,64 +6,55 @@ struct SourceTests {
 
   @Test(arguments: try Repository.files(in: "Sources", ending: "swift"))
   func everyPublicDeclarationHasAComment(in file: SourceText) {
-    for number in file.undocumentedDeclarations {
-      Issue.record("\(file.path):\(number): \(file.lines[number - 1])")
-    }
+    for number in file.undocumentedDeclarations { Issue.record("\(file.path):\(number): \(file.lines[number - 1])") }
   }
 
   @Test func aMissingCommentIsSeen() {
-    let source = SourceText(
-      path: "A.swift",
-      text: """
-        public import Foundation
+    let text = """
+      public import Foundation
 
+      /// A comment.
+      @frozen
+      public struct A: CustomStringConvertible {
+        public let a: Int
         /// A comment.
-        @frozen
-        public struct A: CustomStringConvertible {
-          public let a: Int
-          /// A comment.
-          @inlinable
-          public init() {}
+        @inlinable
+        public init() {}
 
-          public var description: String { "" }
-          @inlinable
-          open func b() {}
-          public override func c() {}
-          public static func == (left: Self, right: Self) -> Bool { true }
-          /// A comment.
+        public var description: String { "" }
+        @inlinable
+        open func b() {}
+        public override func c() {}
+        public static func == (left: Self, right: Self) -> Bool { true }
+        /// A comment.
 
-          public nonisolated static let d = 1
-        }
-        """
-    )
-    #expect(source.undocumentedDeclarations == [6, 13, 18])
+        public nonisolated static let d = 1
+      }
+      """
+    #expect(SourceText(path: "A.swift", text: text).undocumentedDeclarations == [6, 13, 18])
   }
 
   // MARK: Locks
 
   /// A generic type stores a closure in another calling convention. Each access in place converts the closure and
-  /// stores the result, so that a call takes as many steps as there were accesses. A closure in a struct is not
-  /// converted.
+  /// stores the result, so that a call takes as many steps as there were accesses. A struct stores it as it is.
   @Test(arguments: try Repository.files(in: "Sources", ending: "swift"))
   func noLockHoldsABareClosure(in file: SourceText) {
     for number in file.lockedClosures { Issue.record("\(file.path):\(number): \(file.lines[number - 1])") }
   }
 
   @Test func aLockedClosureIsSeen() {
-    let source = SourceText(
-      path: "A.swift",
-      text: """
-        typealias Body = @Sendable (Int) -> Void
-        let a: Locked<(() -> Void)?>
-        let b = Locked<@Sendable () -> Void>({})
-        let c = Locked<(Int, () -> Void)>((1, {}))
-        let d: Locked<Body?>
-        let e: Locked<[Body]>
-        let f: Locked<(Int, Int)>
-        let g: Locked<State>
-        """
-    )
-    #expect(source.lockedClosures == [2, 3, 4, 5])
+    let text = """
+      typealias Body = @Sendable (Int) -> Void
+      let a: Locked<(() -> Void)?>
+      let b = Locked<@Sendable () -> Void>({})
+      let c = Locked<(Int, () -> Void)>((1, {}))
+      let d: Locked<Body?>
+      let e: Locked<[Body]>
+      let f: Locked<(Int, Int)>
+      let g: Locked<State>
+      """
+    #expect(SourceText(path: "A.swift", text: text).lockedClosures == [2, 3, 4, 5])
   }
 
   // MARK: Layers

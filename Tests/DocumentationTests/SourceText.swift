@@ -91,9 +91,7 @@ struct CodeBlock: Sendable {
   }
 }
 
-extension Substring {
-  fileprivate var tokens: [Substring] { matches(of: #/\w+|[^\w\s]/#).map(\.output) }
-}
+extension Substring { fileprivate var tokens: [Substring] { matches(of: #/\w+|[^\w\s]/#).map(\.output) } }
 
 /// The files that these tests read: those of the checkout they were compiled from.
 enum Repository {
