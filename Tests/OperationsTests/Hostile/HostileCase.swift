@@ -19,7 +19,6 @@ struct HostileCase: Sendable, CustomTestStringConvertible {
   }
 }
 
-/// What came of something.
 func words(_ body: () async throws -> String) async -> String {
   do { return try await body() } catch { return words(error) }
 }

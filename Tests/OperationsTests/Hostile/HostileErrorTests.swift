@@ -4,13 +4,9 @@ import Testing
 
 private enum PlainError: Error { case plain }
 
-private struct SilentError: Error, CustomStringConvertible {
-  var description: String { "" }
-}
+private struct SilentError: Error, CustomStringConvertible { var description: String { "" } }
 
-private struct SilentLocalizedError: LocalizedError {
-  var errorDescription: String? { "" }
-}
+private struct SilentLocalizedError: LocalizedError { var errorDescription: String? { "" } }
 
 private func throwing(_ error: any Error) -> ResultOperation<Int> { ResultOperation { throw error }.named("thrower") }
 

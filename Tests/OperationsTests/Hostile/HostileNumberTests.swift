@@ -59,7 +59,7 @@ struct HostileNumberTests {
     }
   }
 
-  static let delays = [
+  static let lines = [
     HostileCase("a delay on a clock that throws", gets: "success") {
       let delay = DelayOperation(.nanoseconds(1))
       delay.clock = BrokenClock()
@@ -83,9 +83,6 @@ struct HostileNumberTests {
       let (first, last) = (ManualClock.Instant(offset: .shortest), ManualClock.Instant(offset: .longest))
       return "\(first.duration(to: last) == .longest), \(last.duration(to: first) == .shortest)"
     },
-  ]
-
-  static let attempts = [
     HostileCase("as many attempts as there are", gets: "100") {
       "\(try await OperationQueue().run(RetryOperation(attempts: .max, succeeding(at: 100))))"
     },
@@ -100,9 +97,6 @@ struct HostileNumberTests {
       let isInRange = (1...100).allSatisfy { random.delay(after: $0) >= .zero }
       return "\(long.delay(after: .max) == .longest), \(short.delay(after: .max) == .zero), \(isInRange)"
     },
-  ]
-
-  static let limits = [
     HostileCase("room for as many events as there are", gets: "400 run") {
       var run = 0
       for policy in EventCapacity.Policy.allCases {
@@ -160,9 +154,6 @@ struct HostileNumberTests {
       let wide = lines(.max, .max).allSatisfy { $0.count <= 10_000 }
       return "\(narrow), \(wide), \(lines(40, .min).dropLast().last ?? "")"
     },
-  ]
-
-  static let schedulers = [
     HostileCase("an event for the end of time, cancelled, and one for a time long past", gets: "1 run, 0 dropped") {
       let scheduler = SerialScheduler(name: "s")
       scheduler.schedule(after: .longest) {}.cancel()
@@ -222,6 +213,5 @@ struct HostileNumberTests {
     },
   ]
 
-  @Test(arguments: delays + attempts + limits + schedulers)
-  func getsWhatIsExpected(_ line: HostileCase) async { await line.check() }
+  @Test(arguments: lines) func getsWhatIsExpected(_ line: HostileCase) async { await line.check() }
 }

@@ -41,14 +41,11 @@ private func conditional(_ body: @escaping Body, error: TestError? = nil) -> Asy
 }
 
 /// The operation under test, which its own closures do not retain. Set before the operation is started.
-private final class Itself: @unchecked Sendable {
-  weak var operation: AsyncOperation?
-}
+private final class Itself: @unchecked Sendable { weak var operation: AsyncOperation? }
 
 /// Whatever may be done to an operation, done in whatever it calls: it ends once, and nothing hangs.
 @Suite(.timeLimit(.minutes(5)))
 struct HostileReentrancyTests {
-  /// A value with its name.
   struct Named<Value: Sendable>: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let value: Value

@@ -6,7 +6,7 @@ import Testing
 /// Graphs of every possible shape, including those that should not be built.
 @Suite(.timeLimit(.minutes(5)))
 struct HostileShapeTests {
-  static let sizes = [
+  static let lines = [
     HostileCase("a dependency that never was, taken back", gets: "success") {
       let operation = AsyncOperation()
       let others: [Operation] = [AsyncOperation(), operation, BlockOperation {}]
@@ -29,9 +29,6 @@ struct HostileShapeTests {
       }
       return "\(try await OperationQueue().run(retry(200)))"
     },
-  ]
-
-  static let cycles = [
     HostileCase("two that wait for each other, as a graph in a queue", gets: "cycle, cycle; cancelled") {
       let (first, last, queue) = (AsyncOperation(), AsyncOperation(), OperationQueue())
       first ==> last ==> first
@@ -55,9 +52,6 @@ struct HostileShapeTests {
       itself.write(retry)
       return "\(try await OperationQueue().run(retry))"
     },
-  ]
-
-  static let oddities = [
     HostileCase("nothing ==> a, a ==> nothing, nothing ==> nothing", gets: "success") {
       let (operation, nothing) = (AsyncOperation(), [Operation]())
       nothing ==> operation ==> nothing ==> nothing
@@ -100,6 +94,5 @@ struct HostileShapeTests {
     },
   ]
 
-  @Test(arguments: sizes + cycles + oddities)
-  func getsWhatIsExpected(_ line: HostileCase) async { await line.check() }
+  @Test(arguments: lines) func getsWhatIsExpected(_ line: HostileCase) async { await line.check() }
 }

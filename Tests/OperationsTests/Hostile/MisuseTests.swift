@@ -39,9 +39,7 @@ private func backoff(
   to cap: Duration = .seconds(1),
   times multiplier: Double = 2,
   jitter: Double = 0
-) -> Backoff {
-  .exponential(initial: initial, multiplier: multiplier, cap: cap, jitter: jitter)
-}
+) -> Backoff { .exponential(initial: initial, multiplier: multiplier, cap: cap, jitter: jitter) }
 
 /// Each mistake traps with a sentence that names the operation and says what to do.
 @Suite(.timeLimit(.minutes(10)))
@@ -296,9 +294,7 @@ struct MisuseTests {
 
   private static let names = [
     Mistake("a name with a NUL", says: "“a\u{2400}b” cannot count -1 in a progress", "from 0 up") { weigh("a\0b") },
-    Mistake("a name with everything", says: "“\"“”\\%s%n\u{202E}😀” cannot count -1") {
-      weigh("\"“”\\%s%n\u{202E}😀")
-    },
+    Mistake("a name with everything", says: "“\"“”\\%s%n\u{202E}😀” cannot count -1") { weigh("\"“”\\%s%n\u{202E}😀") },
     Mistake("a name of a megabyte", says: "xxx” cannot count -1") { weigh(String(repeating: "x", count: 1 << 20)) },
   ]
 
