@@ -57,8 +57,7 @@ struct FoundationRegressionTests {
   }
 
   @Test func removingADependencyWhileOthersLookAtThem() async {
-    let dependencies = (0..<8).map { _ in AsyncOperation() }
-    let dependent = AsyncOperation()
+    let (dependent, dependencies) = (AsyncOperation(), (0..<8).map { _ in AsyncOperation() })
     await onThreads(4) { thread in
       for round in 0..<(isThorough ? 2_000 : 400) {
         if thread > 0 {
@@ -78,8 +77,7 @@ struct FoundationRegressionTests {
     // One thread enqueues the dependents while another wakes them up, in the same order, each in a queue of its own,
     // where nothing else would make Foundation look again.
     for round in 0..<Self.races {
-      let held = HeldOperation()
-      let dependents = (0..<100).map { _ in AsyncOperation() }
+      let (held, dependents) = (HeldOperation(), (0..<100).map { _ in AsyncOperation() })
       let queues = dependents.map { _ in OperationQueue() }
       [held] ==> dependents
       await OperationQueue().begin(held)
@@ -164,8 +162,7 @@ struct FoundationRegressionTests {
 
   @Test func cancellingManyThatWait() async {
     // Stock: 15 seconds for 10,000.
-    let first = HeldOperation()
-    let members = (0..<10_000).map { _ in AsyncOperation() }
+    let (first, members) = (HeldOperation(), (0..<10_000).map { _ in AsyncOperation() })
     let group = GroupOperation(chain([first] + members))
     await OperationQueue().add(group, until: first.begun)
     group.cancel()

@@ -154,8 +154,7 @@ struct PassTests {
   }
 
   @Test func producersAreReleasedWhenTheConsumerHasFinished() async throws {
-    let live = LiveCount()
-    let consumer = AsyncOperation()
+    let (live, consumer) = (LiveCount(), AsyncOperation())
     do {
       let token = LiveCount.Token(live)
       let producer = ResultOperation { token }
@@ -234,8 +233,7 @@ struct PassTests {
   }
 
   @Test func anOptionalInputIsTransferredAllTheSame() async {
-    let source = AsyncBlockOperation { $0.finish(with: TestError("broken")) }
-    let target = Own()
+    let (source, target) = (AsyncBlockOperation { $0.finish(with: TestError("broken")) }, Own())
     let adapter = AdapterOperation(from: source, to: target, input: .optional) { $1.text = "\($0.errors.count)" }
     await queue.run(settling: [source, adapter, target])
     #expect(target.text == "1?")
