@@ -76,21 +76,6 @@ struct MapTests {
     #expect(try await OperationQueue.limited(to: 1).run(countdown(200)) == 200)
   }
 
-  @Test(arguments: [false, true])
-  func cancellingFlatMapCancelsWhatRunsInside(withItsGroup: Bool) async {
-    let clock = ManualClock()
-    let first = ResultOperation { 1 }
-    let page = first.flatMap { _ in TaskOperation { try await clock.sleep(for: .seconds(1)) } }
-    let group = GroupOperation([first, page])
-    queue.addOperation(group)
-    await clock.waitForSleepers(1)
-    if withItsGroup { group.cancel() } else { page.cancel() }
-    await #expect(throws: CancellationError.self) { try await page.value }
-    await group.finished()
-    #expect(page.errors.isEmpty && group.failures.isEmpty)
-    await poll { clock.sleepers == 0 }
-  }
-
   @Test func whatIsCancelledInsideAFlatMapCancelsIt() async {
     let next = ResultOperation { 2 }
     next.cancel()
@@ -140,8 +125,7 @@ struct MapTests {
     let followed = HeldResult()
     queue.addOperation(followed)
     for round in 0..<100 {
-      let operation = ResultOperation { 0 }.flatMap { _ in followed }
-      let begun = Gate()
+      let (operation, begun) = (ResultOperation { 0 }.flatMap { _ in followed }, Gate())
       operation.addObserver(didStart: { _ in begun.open() })
       queue.addGraph(endingIn: operation)
       await begun.opened()
