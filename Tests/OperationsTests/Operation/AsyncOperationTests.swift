@@ -6,7 +6,6 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct AsyncOperationTests {
-  /// Records the calls of its hooks.
   private final class Probe: AsyncOperation, @unchecked Sendable {
     let journal = Journal<String>()
     let body: @Sendable (Probe) -> Void
@@ -37,8 +36,7 @@ struct AsyncOperationTests {
   @Test func errorsAreCompleteBeforeFoundationSeesTheEnd() async {
     for _ in 0..<200 {
       let failing = AsyncBlockOperation { $0.finish(withErrors: [TestError("a"), TestError("b")]) }
-      let value = ResultOperation { 2 }
-      let seen = Journal<Int?>()
+      let (value, seen) = (ResultOperation { 2 }, Journal<Int?>())
       // Foundation itself starts a plain dependent, at the earliest moment there is.
       let dependents: [Operation] = [
         failing ==> BlockOperation { seen.write(failing.errors.count) },
@@ -89,15 +87,16 @@ struct AsyncOperationTests {
     #expect(await ends.all(rounds * 1000) == Array(repeating: true, count: rounds * 1000))
   }
 
-  @Test func theNameMayBeUsedFromAnyThread() async {
-    let operation = AsyncOperation().named("none yet")
+  @Test func theNameAndTheInputMayBeUsedFromAnyThread() async {
+    let operation = TransformOperation { (input: [Int]) in input }.named("none yet")
     await onThreads(4) { thread in
       for round in 0..<2000 {
         operation.name = "a name that is too long to be stored inline, \(thread) \(round)"
-        _ = operation.name?.count
+        operation.input = [thread]
+        _ = (operation.name?.count, operation.input?.count)
       }
     }
-    #expect(operation.name?.hasPrefix("a name") == true)
+    #expect(operation.name?.hasPrefix("a name") == true && operation.input?.count == 1)
   }
 
   // MARK: Observers

@@ -13,9 +13,7 @@ enum Request {
 /// Operations that get their value from a task, a transformation, a closure or a caller.
 @Suite(.timeLimit(.minutes(5)))
 struct TaskOperationTests {
-  private final class Answer: TaskOperation<Int>, @unchecked Sendable {
-    override func run() async throws -> Int { 42 }
-  }
+  private final class Answer: TaskOperation<Int>, @unchecked Sendable { override func run() async throws -> Int { 42 } }
 
   private final class Squaring: TransformOperation<Int, Int>, @unchecked Sendable {
     override func transform(_ input: Int) async throws -> Int { input * input }
@@ -47,18 +45,6 @@ struct TaskOperationTests {
     #expect(try await queue.run(ResultOperation { true }))
     gate.open()
     #expect(try await values == Array(0..<1000))
-  }
-
-  @Test(arguments: [true, false])
-  func cancelledWhileItsTaskOrClosureRuns_finishesWhenThatHasReturned_withoutItsValue(isTask: Bool) async {
-    let (begun, end, isCancelled) = (Gate(), Gate(), Journal<Bool>())
-    let operation = stubbornWork(asTask: isTask, begun, until: end) { isCancelled.write(Task.isCancelled) }
-    await queue.add(operation, until: begun)
-    operation.cancel()
-    #expect(operation.isExecuting)
-    end.open()
-    await #expect(throws: CancellationError.self) { try await operation.value }
-    #expect(isCancelled.entries == [true] && operation.errors.isEmpty)
   }
 
   @Test func aTaskOfAnEarlierPhaseDoesNotTakeThePlaceOfItsOwn() async {
@@ -138,17 +124,6 @@ struct TaskOperationTests {
     #expect(try await queue.run(synchronous))
     #expect(try await queue.run(asynchronous) == 2)
     #expect(try await queue.run(subclass) == 49)
-  }
-
-  @Test func theInputMayBeReadAndWrittenOnAnyThread() async {
-    let operation = TransformOperation { (input: [Int]) in input }
-    await onThreads(4) { thread in
-      for _ in 0..<1000 {
-        operation.input = [thread]
-        _ = operation.input
-      }
-    }
-    #expect(operation.input?.count == 1)
   }
 
   @Test func thrownError_isTheOnlyError() async {
@@ -257,38 +232,28 @@ struct TaskOperationTests {
 
   // MARK: Memory
 
-  /// An operation that holds the token both in its closure and in its context.
-  private func operation(_ live: LiveCount) -> TaskOperation<Int> {
+  /// Operations that hold the token both in their closure and in their context, which a retry uses again.
+  private func operations(_ live: LiveCount) -> [ResultOperation<Int>] {
     let token = LiveCount.Token(live)
-    return Request.$token.withValue(token) { TaskOperation { withExtendedLifetime(token) { 1 } } }
+    return Request.$token.withValue(token) {
+      let retry = RetryOperation(attempts: 2) { number in
+        if number == 1 { throw TestError("again") }
+        return ResultOperation { withExtendedLifetime(token) { 1 } }
+      }
+      return [TaskOperation { withExtendedLifetime(token) { 1 } }, retry]
+    }
   }
 
   @Test func neverRunOrEnded_keepsNothing() async {
     let live = LiveCount()
-    for _ in 0..<1000 { _ = operation(live) }
-    _ = GroupOperation([operation(live)])
+    for _ in 0..<1000 { _ = operations(live) }
+    _ = GroupOperation(operations(live))
     await live.none()
-    let (cancelled, finished, run) = (operation(live), operation(live), operation(live))
-    cancelled.cancel()
-    finished.finish(returning: 2)
-    await queue.run(settling: [cancelled, finished, run])
+    let (cancelled, finished, run) = (operations(live), operations(live), operations(live))
+    for operation in cancelled { operation.cancel() }
+    for operation in finished { operation.finish(returning: 2) }
+    await queue.run(settling: cancelled + finished + run)
     await live.none()
     withExtendedLifetime((cancelled, finished, run)) {}
-  }
-
-  @Test(arguments: 0...2)
-  func aReusableContextRunsItsWorkOnThisThread(uses: Int) async {
-    let live = LiveCount()
-    /// Not asynchronous, so that it may ask for the thread.
-    func use() {
-      let token = LiveCount.Token(live)
-      let context = Request.$token.withValue(token) { TaskContext(reusable: ()) }
-      for _ in 0..<uses {
-        let (thread, value) = context.run { (Thread.current, Request.token) }
-        #expect(thread === Thread.current && value === token)
-      }
-    }
-    use()
-    await live.none()
   }
 }
