@@ -52,20 +52,6 @@ struct BackoffTests {
   // MARK: Slots
 
   @Test(arguments: Kind.allCases, [false, true])
-  func itKeepsNoSlotOfAGroup(_ kind: Kind, hasKey: Bool) async throws {
-    let (operation, domain) = (operation(kind), ExclusivityDomain())
-    let members: [AsyncOperation] = [operation] + (0..<3).map { NoteOperation("other \($0)", journal) }
-    if hasKey { for member in members { member.exclusive("key", in: domain) } }
-    let group = group(members)
-    queue.addOperation(group)
-    await journal.reaches(4)
-    #expect(operation.isExecuting)
-    await clock.run(until: group)
-    try await group.completed()
-    #expect(journal.entries == ["1", "other 0", "other 1", "other 2", "2"])
-  }
-
-  @Test(arguments: Kind.allCases, [false, true])
   func cancelledInAGroup_itFinishesAtOnce_freesNobodysSlotAndTakesNone(_ kind: Kind, isOver: Bool) async throws {
     let (operation, held) = (operation(kind), HeldOperation())
     let waiting = ResultOperation { held.isFinished }
@@ -125,13 +111,10 @@ struct BackoffTests {
 
   // MARK: The lengths of the delays
 
-  @Test func noneConstantAndOneOfYourOwn() {
+  @Test func noneConstantOneOfYourOwnAndExponentialUpToTheCap() {
     #expect(Backoff.immediate.delay(after: 1) == .zero)
     #expect([1, 5].map { Backoff.constant(.seconds(2)).delay(after: $0) } == [.seconds(2), .seconds(2)])
     #expect(Backoff { .seconds($0 * $0) }.delay(after: 3) == .seconds(9))
-  }
-
-  @Test func exponentialUpToTheCap() {
     let backoff = Backoff.exponential(initial: .milliseconds(100), cap: .seconds(1))
     #expect((1...6).map(backoff.delay) == [100, 200, 400, 800, 1000, 1000].map { Duration.milliseconds($0) })
     #expect(backoff.delay(after: 100_000) == .seconds(1))
@@ -142,16 +125,12 @@ struct BackoffTests {
     #expect(Backoff.exponential(initial: .seconds(9), cap: .seconds(2)).delay(after: 1) == .seconds(2))
   }
 
-  @Test func theLeastJitterOfTheLongestDelay_doesNotOverflow() {
-    let longest = Duration(attoseconds: .max)
-    let backoff = Backoff.exponential(initial: longest, cap: longest, jitter: 1e-17)
-    for _ in 0..<100 { #expect(backoff.delay(after: 1) == longest) }
-  }
-
-  @Test func jitterTakesAwayItsPartAtMost() {
+  @Test func jitterTakesAwayItsPartAtMost_andItsLeastPartDoesNotOverflow() {
     let backoff = Backoff.exponential(initial: .seconds(8), cap: .seconds(8), jitter: 0.5)
     let delays = (0..<500).map { _ in backoff.delay(after: 1) }
     #expect(delays.allSatisfy { $0 >= .seconds(4) && $0 <= .seconds(8) })
     #expect((delays.min() ?? .zero) < .seconds(5) && (delays.max() ?? .zero) > .seconds(7))
+    let least = Backoff.exponential(initial: .longest, cap: .longest, jitter: 1e-17)
+    for _ in 0..<100 { #expect(least.delay(after: 1) == .longest) }
   }
 }
