@@ -4,20 +4,15 @@ import Testing
 
 @testable import Operations
 
+/// The order of ready members, by priority and flow. `RandomTurnTests` check the rule among keys, limits and pauses.
 @Suite(.timeLimit(.minutes(5)))
-struct MemberPriorityTests {
+struct MemberOrderTests {
   private static let changes: [([(Int, Operation.QueuePriority)], String)] = [
     ([], "abc"),
     ([(2, .high)], "cab"),
     ([(0, .low)], "bca"),
-    ([(2, .high), (1, .veryHigh)], "bca"),
-    ([(2, .high), (2, .veryLow)], "abc"),
     ([(2, .high), (2, .low), (1, .veryLow)], "acb"),
-    ([(0, .veryLow), (0, .veryHigh), (1, .low)], "acb"),
-    ([(1, .high), (1, .veryHigh), (2, .high)], "bca"),
-    ([(0, .low), (1, .veryLow), (1, .normal)], "bca"),
     ([(0, .high), (0, .normal)], "abc"),
-    ([(1, .low), (0, .low), (1, .normal)], "bca"),
     ([(2, .high), (0, .high)], "acb"),
   ]
 
@@ -107,5 +102,74 @@ struct MemberPriorityTests {
     await poll { member.core.withLock { $0.lifecycle.phase } == .pending(.slot) }
     await group.finished(opening: held.gate)
     #expect(journal.entries == ["member", "note"])
+  }
+
+  // MARK: Flows
+
+  private func notes(of flows: String) -> [AsyncOperation] {
+    zip(0..., flows).map { index, flow in
+      let note = NoteOperation("\(index)", journal)
+      if flow != "-" { note.flow = ExclusivityKey("\(flow)") }
+      return note
+    }
+  }
+
+  /// Each letter is the flow of a member, and `-` is a member without one.
+  @Test(arguments: [("aaabbb", "031425"), ("aaaa", "0123"), ("aaab--", "034152"), ("--ab", "2301"), ("abcab", "01234")])
+  func flowsTakeTurns(flows: String, expected: String) async {
+    let held = HeldOperation()
+    let group = await begin(held)
+    for member in notes(of: flows) { group.addOperation(member) }
+    await group.finished(opening: held.gate)
+    #expect(journal.entries.joined() == expected)
+  }
+
+  @Test func aMemberWhosePriorityChanges_keepsItsFlow() async {
+    let (notes, held) = (notes(of: "aab"), HeldOperation())
+    held.queuePriority = .veryHigh
+    let group = await begin(held, notes)
+    for priority in [Operation.QueuePriority.high, .normal] { notes[0].queuePriority = priority }
+    await group.finished(opening: held.gate)
+    #expect(journal.entries == ["0", "2", "1"])
+  }
+
+  /// The group reads such a priority again before it starts the member.
+  @Test func aMemberThatIsPutBack_keepsItsFlow() async {
+    let (falling, held) = (PriorityOperation(.high), HeldOperation())
+    falling.flow = "a"
+    falling.addObserver(didStart: { [journal] _ in journal.write("falling") })
+    let group = await begin(held)
+    for member in [falling] + notes(of: "ab") { group.addOperation(member) }
+    falling.priority.withLock { $0 = .normal }
+    await group.finished(opening: held.gate)
+    // Its flow counts as served, but not as executing.
+    #expect(journal.entries == ["1", "falling", "0"])
+  }
+
+  @Test func aSlotOfAGroup_belongsToAFlow() async throws {
+    let (held, group) = (HeldOperation(), GroupOperation(maxConcurrentOperationCount: 1).started())
+    held.flow = "a"
+    group.addOperation(held)
+    await held.begun.opened()
+    for note in notes(of: "aa") { group.addOperation(note) }
+    let task = Task { try await group.withSlot("slot", flow: "b") { journal.write("slot") } }
+    await poll { group.engine.state.withLock { $0.schedule.ready.count } == 3 }
+    #expect((group.operations(named: "slot").first as? AsyncOperation)?.flow == "b")
+    try await task.value(opening: held.gate)
+    await group.ended()
+    #expect(journal.entries == ["slot", "0", "1"])
+  }
+
+  @Test func flowsWithoutMembers_areForgotten() {
+    var list = FlowList()
+    var forgotten = 0
+    for number in 0..<10_000 {
+      let member = AsyncOperation()
+      list.insert(member, ReadyList.Rank(priority: 0, ticket: number), at: list.index(of: ExclusivityKey(number)))
+      #expect(list.popFirst()?.operation === member)
+      #expect(list.end(ObjectIdentifier(member)) != nil)
+      forgotten += list.forgetIdleFlows().count
+    }
+    #expect(forgotten > 9_900)
   }
 }
