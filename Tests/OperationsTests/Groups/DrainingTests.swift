@@ -88,9 +88,7 @@ struct DrainingTests: NotingSuite {
       released = group
       group.finishesWhenCancelled = true
       await queue.add(group, until: held.begun)
-      probe.whenRead { [unowned group, unowned probe] in
-        if group.operations.contains(probe) { group.cancel() }
-      }
+      probe.whenRead { [unowned group, unowned probe] in if group.operations.contains(probe) { group.cancel() } }
       group.addGraph(endingIn: probe)
       #expect(group.isFinished && probe.isCancelled)
     }

@@ -33,18 +33,6 @@ struct GroupCancellationTests: NotingSuite {
     }
   }
 
-  @Test func everyMemberFinishesOfAGroupThatIsCancelledBeforeItsStart() async {
-    let (members, after) = (["a", "b", "nested"].map { note($0) }, note("after"))
-    members[0] ==> members[1] ==> after
-    let group = GroupOperation([members[1], members[0], GroupOperation([members[2]])]).named("G")
-    group.addObserver(didStart: { _ in journal.write("start") })
-    group.cancel(with: TestError("no more"))
-    #expect(members[0].isCancelled && members[2].isCancelled && !members[0].isFinished)
-    await queue.run(settling: [group, after])
-    #expect(journal.entries == ["after"] && group.failures.map { "\($0)" } == ["G: no more"])
-    #expect(members.allSatisfy { $0.isFinished && $0.isCancelled })
-  }
-
   @Test func noMemberExecutesThoughTheGroupStartsWhileItIsBeingCancelled() async {
     let (first, second, secondHasFinished) = (note("first"), note("second"), DispatchSemaphore(value: 0))
     let group = GroupOperation([first, second])
@@ -76,17 +64,6 @@ struct GroupCancellationTests: NotingSuite {
     await live.none()
     // Foundation uses its pointer to the member at this moment.
     never.start()
-  }
-
-  @Test func aPlainNewcomerThatIsNotReadyThoughCancelledIsLeftToFoundation() async {
-    let group = GroupOperation()
-    group.cancel()
-    await queue.run(settling: [group])
-    let newcomer = PlainMemberTests.Willing {}
-    group.addOperation(newcomer)
-    #expect(newcomer.isCancelled && !newcomer.isFinished)
-    newcomer.agree()
-    await newcomer.finished()
   }
 
   @Test func aGroupThatIsReleasedUnstartedLetsGoOfWhatItsPlainMembersWaitFor() async {
@@ -144,30 +121,6 @@ struct GroupCancellationTests: NotingSuite {
     group.isSuspended = false
     await group.finished(opening: held.gate)
     #expect(journal.entries == ["after"] && group.isSuccessful)
-  }
-
-  /// Members are cancelled, and others raised, while they start and finish.
-  @Test func theLimitHoldsWhileMembersAreCancelledAndRaised() async {
-    let running = Locked((now: 0, most: 0))
-    let members = (0..<2_000).map { _ in
-      AsyncBlockOperation { operation in
-        running.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
-        DispatchQueue.global().async {
-          running.withLock { $0.now -= 1 }
-          operation.finish()
-        }
-      }
-    }
-    let group = GroupOperation(members, maxConcurrentOperationCount: 3)
-    queue.addOperation(group)
-    await onThreads(2) { thread in
-      for index in stride(from: thread, to: members.count, by: 4) {
-        members[index].cancel()
-        members[index + 2].queuePriority = .high
-      }
-    }
-    await group.finished()
-    #expect(members.allSatisfy { $0.isFinished } && running.withLock { (1...3).contains($0.most) })
   }
 
   // MARK: Releasing

@@ -56,15 +56,6 @@ struct GroupOperationTests: NotingSuite {
     #expect(Set(journal.entries) == ["outside", "queued", "free", "inside", "last"])
   }
 
-  @Test func namedArrays_haveExactlyTheirMembers() async {
-    let (a, b) = (note("a"), note("b"))
-    let group = GroupOperation([a ==> b]).named("exactly")
-    #expect(group.name == "exactly" && group.operations == [b])
-    queue.addOperations([group, a])
-    await group.finished()
-    #expect(journal.entries == ["a", "b"])
-  }
-
   @Test(arguments: [false, true])
   func aGroupThatIsCancelledWhileAGraphIsAdded_leavesAloneWhatAnotherGroupHasTaken(isPlain: Bool) async {
     let (held, probe, last) = (HeldOperation(), PriorityProbe(), note("last"))

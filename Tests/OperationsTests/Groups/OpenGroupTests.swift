@@ -112,8 +112,7 @@ struct OpenGroupTests: NotingSuite {
 
   @Test func tasksResumeAsSoonAsThereIsRoomForEach() async {
     let members = (0..<8).map { _ in HeldOperation() }
-    let group = await openGroup(members)
-    let waits = Journal<Int>()
+    let (group, waits) = (await openGroup(members), Journal<Int>())
     for count in 1...8 {
       for _ in 0..<2 {
         immediately {
@@ -164,8 +163,7 @@ struct OpenGroupTests: NotingSuite {
   }
 
   @Test func whatPassesThroughLeavesNothing() async {
-    let live = LiveCount()
-    let group = await openGroup()
+    let (live, group) = (LiveCount(), await openGroup())
     await withTaskGroup { tasks in
       for _ in 0..<4 {
         tasks.addTask {
