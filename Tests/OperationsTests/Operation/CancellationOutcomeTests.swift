@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 #if canImport(FoundationNetworking)
@@ -10,6 +11,7 @@ import FoundationNetworking
 @Suite(.timeLimit(.minutes(5)))
 struct CancellationOutcomeTests {
   private let queue = OperationQueue()
+  private let journal = Journal<String>()
 
   private static let cancellations: [any Error] = [
     CancellationError(), URLError(.cancelled), CocoaError(.userCancelled), POSIXError(.ECANCELED),
@@ -40,12 +42,17 @@ struct CancellationOutcomeTests {
     }
   }
 
-  @Test func notCancelled_errorsThatMeanCancelledAreFailures() async {
-    for error in Self.cancellations {
-      let operation = AsyncBlockOperation { $0.finish(withErrors: [error, TestError("other")]) }.named("two")
+  @Test func besideAnotherError_oneThatMeansCancelledIsAFailureUnlessTheOperationWasCancelled() async {
+    for errors: [any Error] in Self.cancellations.map({ [$0, TestError("other")] }) {
+      let operation = AsyncBlockOperation { $0.finish(withErrors: errors) }.named("two")
       let thrown = await #expect(throws: AggregateError.self) { try await queue.run(operation) }
       #expect(thrown?.failures.last?.path == ["two"] && thrown?.errors(of: TestError.self) == [TestError("other")])
       #expect(operation.errors.count >= 2 && !operation.isCancelled && thrown?.isCancelled == false)
+      let cancelled = AsyncBlockOperation { operation in
+        operation.cancel()
+        operation.finish(withErrors: errors)
+      }
+      await #expect(throws: TestError("other")) { try await queue.run(cancelled) }
     }
   }
 
@@ -61,30 +68,12 @@ struct CancellationOutcomeTests {
     }
   }
 
-  @Test func besideAnErrorThatMeansCancelled_theOneOtherErrorIsThrown() async {
-    for error in Self.cancellations {
-      let operation = AsyncBlockOperation { operation in
-        operation.cancel()
-        operation.finish(withErrors: [error, TestError("other")])
-      }
-      await #expect(throws: TestError("other")) { try await queue.run(operation) }
-    }
-  }
-
-  @Test func aFinishBeforeTheStartDecidesThoughAnotherAndACancellationFollow() async throws {
-    let operation = ResultOperation<Int> {
-      Issue.record("executed")
-      return 0
-    }
+  @Test func aFinishBeforeTheStartDecidesThoughACancellationFollows() async throws {
+    let operation = ResultOperation<Int>()
     operation.finish(returning: 7)
-    operation.finish(with: TestError("later"))
     operation.cancel(with: TestError("too late"))
-    #expect(operation.state == .pending && !operation.isFinished)
     #expect(try await queue.run(operation) == 7)
     #expect(operation.errors.isEmpty && operation.isCancelled)
-    let failed = unexecuted()
-    failed.finish(with: TestError("early"))
-    await #expect(throws: TestError("early")) { try await queue.run(failed) }
   }
 
   @Test func aValueThatIsMissingBecauseOfACancellationIsNoFailure() async {
@@ -177,5 +166,77 @@ struct CancellationOutcomeTests {
       #expect(error?.errors(of: TestError.self).first == TestError("hook") && error?.isCancelled == true)
       #expect(error?.errors(of: TestError.self).count { $0 == TestError("hook") } == 1)
     }
+  }
+
+  // MARK: finishesWhenCancelled
+
+  enum Kind: CaseIterable, Sendable {
+    case block, task, result, retry, group
+
+    /// Returns an operation whose work does not end before the gate is open, even if it is cancelled.
+    func make(_ begun: Gate, _ end: Gate) -> AsyncOperation {
+      let block = AsyncBlockOperation { operation in
+        begun.open()
+        end.whenOpen { operation.finish(with: TestError("late")) }
+      }
+      let work = stubbornWork(asTask: self != .result, begun, until: end) { () -> Void in throw TestError("late") }
+      return switch self {
+      case .block: block
+      case .task, .result: work
+      case .retry: RetryOperation(attempts: 3) { _ in work }
+      case .group: GroupOperation([block])
+      }
+    }
+  }
+
+  @Test(arguments: Kind.allCases, [nil, TestError("reason")])
+  func cancel_finishesItAndFreesItsSlot(_ kind: Kind, reason: TestError?) async {
+    let (begun, end, queue) = (Gate(), Gate(), OperationQueue.limited(to: 1))
+    let (operation, next) = (kind.make(begun, end), NoteOperation("next", journal))
+    operation.finishesWhenCancelled = true
+    let run = immediately { try await queue.run(operation) }
+    await begun.opened()
+    queue.addOperation(next)
+    if let reason { operation.cancel(with: reason) } else { operation.cancel() }
+    #expect(operation.isFinished && operation.isCancelled)
+    await next.finished()
+    let error = await #expect(throws: (any Error).self) { try await run.value }
+    if let reason {
+      #expect((error as? AggregateError)?.primary.error as? TestError ?? error as? TestError == reason)
+    } else {
+      #expect(error is CancellationError)
+    }
+    end.open()
+    operation.finish(with: TestError("later"))
+    #expect(operation.errors as? [TestError] == (reason.map { [$0] } ?? []))
+  }
+
+  /// The token of the work is released after its late call of `finish`.
+  @Test(arguments: [nil, TestError("late")])
+  func theLateResultOfATaskAndOfAnAttempt_isIgnored(error: TestError?) async {
+    let (live, end) = (LiveCount(), Gate())
+    @Sendable func late(_ begun: Gate) -> ResultOperation<Int> {
+      let token = LiveCount.Token(live)
+      return stubbornWork(asTask: true, begun, until: end) {
+        try withExtendedLifetime(token) { if let error { throw error } else { 1 } }
+      }
+    }
+    let begun = [Gate(), Gate()]
+    let retry = RetryOperation(attempts: 3) { [journal] attempt in
+      journal.write("attempt \(attempt)")
+      return late(begun[1])
+    }
+    let operations: [ResultOperation<Int>] = [late(begun[0]), retry]
+    for operation in operations { operation.finishesWhenCancelled = true }
+    OperationQueue().addOperations(operations)
+    for gate in begun { await gate.opened() }
+    for operation in operations { operation.cancel() }
+    end.open()
+    await live.none()
+    for operation in operations {
+      #expect(throws: CancellationError.self) { _ = try operation.result?.get() }
+      #expect(operation.errors.isEmpty && operation.result != nil)
+    }
+    #expect(journal.entries == ["attempt 1"] && retry.attemptErrors.isEmpty)
   }
 }
