@@ -1,8 +1,9 @@
 import Foundation
-import Operations
 import OperationsTestSupport
 import Soak
 import Testing
+
+@testable import Operations
 
 @Suite(.timeLimit(.minutes(5)))
 struct OperationReleaseTests {
@@ -53,5 +54,37 @@ struct OperationReleaseTests {
       withExtendedLifetime(last) {}
     }
     await live.none()
+  }
+
+  // MARK: A cancelled wait leaves nothing behind, however long the operation still takes
+
+  @Test(arguments: [false, true])
+  func cancelledWaitsForAnOperationOrTheWorkOfAGroup_areForgotten(isForTheWork: Bool) async {
+    let held = HeldOperation()
+    let group = await OperationQueue().add(GroupOperation([held]), until: held.begun)
+    group.finishesWhenCancelled = true
+    if isForTheWork { group.cancel() }
+    var waiters: Int {
+      isForTheWork ? group.engine.state.withLock { $0.drainWaiters.count } : held.core.withLock { $0.waiters.count }
+    }
+    let waits = (0..<100).map { _ in Task { if isForTheWork { await group.drained() } else { await held.finished() } } }
+    await poll { waiters == 100 }
+    for wait in waits.dropFirst() { wait.cancel() }
+    for wait in waits.dropFirst() { await wait.value }
+    #expect(waiters == 1)
+    held.gate.open()
+    await waits[0].value
+  }
+
+  @Test func aCancelledWaitForAPlainOperation_isForgotten() async {
+    let (live, plain) = (LiveCount(), BlockOperation {})
+    do {
+      let cancel = plain.whenEnded(live.counted())
+      #expect(live.alive == 1)
+      cancel?()
+    }
+    await live.none()
+    // Nothing of the wait is left that the operation would notify.
+    await start(plain)
   }
 }
