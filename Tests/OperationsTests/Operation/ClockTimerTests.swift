@@ -89,8 +89,7 @@ struct ClockTimerTests {
   @Test func noneFiresBeforeItsTimeAndAllFire() async {
     let (early, fired) = (Journal<Duration>(), Journal<Int>())
     for index in (0..<200).shuffled() {
-      let delay = Duration.microseconds(index * 500)
-      let start = ContinuousClock.now
+      let (delay, start) = (Duration.microseconds(index * 500), ContinuousClock.now)
       ClockTimer().start(after: delay, on: ContinuousClock()) {
         if start.duration(to: .now) < delay { early.write(delay) }
         fired.write(index)

@@ -25,16 +25,6 @@ struct DelayOperationTests {
     delay.clock = clock
   }
 
-  @Test func inAGroup_itUsesNoSlot() async {
-    let (delay, next) = (DelayOperation(.seconds(10)), HeldOperation())
-    let group = GroupOperation([delay, next], maxConcurrentOperationCount: 1)
-    group.clock = clock
-    await OperationQueue().add(group, until: next.begun)
-    await clock.advance(by: .seconds(10), sleepers: 1)
-    #expect(delay.isSuccessful && next.isExecuting)
-    await group.finished(opening: next.gate)
-  }
-
   @Test(arguments: [Duration.zero, .seconds(-5), .shortest])
   func noTimeIsOverAtOnce(_ duration: Duration) async throws {
     try await OperationQueue().run(DelayOperation(duration))

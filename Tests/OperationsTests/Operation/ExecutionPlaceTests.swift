@@ -59,22 +59,6 @@ struct ExecutionPlaceTests {
     #expect(scheduler.queue.maxConcurrentOperationCount == 1)
   }
 
-  @Test func cancelledOnTheWayItLeavesTheSchedulerAsItWas() async throws {
-    for round in 0..<200 {
-      let operation = conditional {}
-      scheduler.queue.addOperation(operation)
-      if round.isMultiple(of: 2) { await Task.yield() }
-      operation.cancel()
-    }
-    let operations = (0..<20).map { _ in HeldOperation() }
-    for operation in operations { scheduler.queue.addOperation(operation) }
-    for (index, operation) in operations.enumerated() {
-      await operation.begun.opened()
-      #expect(operations.filter(\.begun.isOpen).count == index + 1)
-      await operation.finished(opening: operation.gate)
-    }
-  }
-
   /// A condition that is met when the test opens a gate.
   private static func condition(_ gate: Gate, evaluated: Gate) -> OperationCondition {
     OperationCondition(name: "gate") { _ in

@@ -89,31 +89,11 @@ struct OperationConditionTests {
     try await queue.run(operation)
   }
 
-  @Test func endedBeforeTheStartOrWithoutAnInput_evaluatesNoCondition() async {
-    let producer = ResultOperation<Int> { throw TestError("none") }
-    let operations: [AsyncOperation] = [unexecuted(), unexecuted(), producer.map { $0 }]
-    for operation in operations { operation.addCondition(condition("evaluated")) }
-    operations[0].cancel()
-    operations[1].finish()
-    await queue.run(settling: operations + [producer])
-    #expect(journal.entries.isEmpty)
-    #expect((operations[2].errors.first as? OperationError)?.code == .inputUnavailable)
-  }
-
-  @Test func aGroupsConditionConcernsItsMembers() async {
-    let member = unexecuted()
-    let group = GroupOperation("Import") { member }
-    group.addCondition(condition("allowed", failing: TestError("forbidden")))
-    let error = await #expect(throws: AggregateError.self) { try await queue.run(group) }
-    #expect(error?.failures.map(\.path) == [["Import"]] && member.isFinished)
-  }
-
   // MARK: Dependencies
 
   @Test func noFailedDependencies() async {
     let failing = NoteOperation("Download", journal, failing: TestError("no network"))
-    let fine = NoteOperation("fine", journal)
-    let operation = unexecuted().named("Store")
+    let (fine, operation) = (NoteOperation("fine", journal), unexecuted().named("Store"))
     operation.addCondition(.noFailedDependencies)
     [failing, fine] ==> operation
     let error = await #expect(throws: OperationError.self) { try await queue.run(operation) }

@@ -43,16 +43,6 @@ struct OperationProgressTests {
     #expect(progress.completedUnitCount == 4 && progress.isFinished)
   }
 
-  @Test func askedForLateTheGroupKnowsWhatHasBeenReported() async {
-    let held = HeldOperation()
-    let group = GroupOperation([held, AsyncOperation()], maxConcurrentOperationCount: 1)
-    report(1, of: 2, held)
-    await begin(group, [held])
-    #expect(group.progress.fractionCompleted == 0.25)
-    await group.finished(opening: held.gate)
-    #expect(group.progress.fractionCompleted == 1)
-  }
-
   @Test func aUnitAMember_orItsWeightThoughItReportsNothing() async {
     let (free, heavy, held) = (AsyncOperation(), AsyncOperation(), HeldOperation())
     let group = GroupOperation(maxConcurrentOperationCount: 1)
@@ -226,9 +216,7 @@ struct OperationProgressTests {
     let updates = group.progressUpdates
     try await queue.run(group)
     // A late consumer gets the same.
-    for stream in [updates, group.progressUpdates] {
-      #expect(await stream.reduce(into: []) { $0.append($1) } == [1])
-    }
+    for stream in [updates, group.progressUpdates] { #expect(await stream.reduce(into: []) { $0.append($1) } == [1]) }
   }
 
   @Test func theStreamOfAGroupThatIsNeverRunEndsWithIt() async {

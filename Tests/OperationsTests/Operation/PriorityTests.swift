@@ -46,8 +46,7 @@ struct PriorityTests {
 
   @Test func itReachesWhatTheOperationWaitsFor() async throws {
     await hold()
-    let first = task()
-    let retry = RetryOperation(attempts: 2) { _ in task() }
+    let (first, retry) = (task(), RetryOperation(attempts: 2) { _ in task() })
     let inner = GroupOperation([retry, task().exclusive("key", in: domain)])
     let last = GroupOperation([inner])
     first ==> last
@@ -88,23 +87,13 @@ struct PriorityTests {
 
   private let names = Journal<String>()
 
-  private enum Place: CaseIterable { case queue, group, groups }
-
-  @Test(arguments: Place.allCases, [false, true])
-  private func waitersOfAKey_executeInOrderOfPriorityThenOfArrival(in place: Place, isRaised: Bool) async {
+  @Test(arguments: [false, true])
+  func waitersOfAKey_executeInOrderOfPriorityThenOfArrival(isRaised: Bool) async {
     await hold()
     let priorities: [Operation.QueuePriority] = [.low, .normal, .high, .veryLow, .normal, .veryHigh]
     let waiters = priorities.indices.map { NoteOperation("\($0)", names).exclusive("key", in: domain) }
     for (waiter, priority) in zip(waiters, priorities) { waiter.queuePriority = priority }
-    switch place {
-    case .queue: queue.addOperations(waiters)
-    case .group: queue.addOperation(GroupOperation(waiters))
-    case .groups:
-      for (index, waiter) in waiters.enumerated() {
-        queue.addOperation(GroupOperation([waiter]))
-        await poll { domain.waiting(for: "key").count == index + 1 }
-      }
-    }
+    queue.addOperations(waiters)
     await poll { domain.waiting(for: "key").count == waiters.count }
     if isRaised {
       waiters[3].queuePriority = .veryHigh
@@ -128,9 +117,7 @@ struct PriorityTests {
     await hold()
     queue.addOperation(NoteOperation("operation", names).exclusive("key", in: domain))
     let priorities: [TaskPriority] = [.low, .medium, .high, .low, .medium, .high]
-    for (index, priority) in priorities.enumerated() {
-      _ = await waiter("\(index)", priority, as: index + 2)
-    }
+    for (index, priority) in priorities.enumerated() { _ = await waiter("\(index)", priority, as: index + 2) }
     holder.gate.open()
     #expect(await names.all(7) == ["2", "5", "operation", "1", "4", "0", "3"])
   }

@@ -28,9 +28,7 @@ struct TimeoutTests {
   }
 
   @Test func itFreesTheQueueThoughTheWorkNeverFinishes() async {
-    let lane = OperationQueue.limited(to: 1)
-    let operation = held(.seconds(30))
-    let next = AsyncOperation()
+    let (lane, operation, next) = (OperationQueue.limited(to: 1), held(.seconds(30)), AsyncOperation())
     lane.addOperations([operation, next])
     await operation.begun.opened()
     await clock.advance(by: .seconds(29), sleepers: 1)

@@ -148,9 +148,8 @@ struct WaitLimitTests {
   }
 
   @Test(arguments: [false, true]) func aGroup_finishesWithItsMembersAndThrowsOneError(isMember: Bool) async {
-    let member = NoteOperation("member", journal)
+    let (member, outer) = (NoteOperation("member", journal), GroupOperation("outer"))
     let group = limited(GroupOperation([member]))
-    let outer = GroupOperation("outer")
     single.isSuspended = true
     if isMember { outer.addOperation(group) } else { single.addOperation(group) }
     clock.advance(by: .seconds(5))
