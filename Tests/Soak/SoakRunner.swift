@@ -5,7 +5,6 @@ import Operations
 package enum SoakRunner {
   package struct Outcome: Sendable {
     package let operations: Int
-    /// The promises that were broken.
     package let violations: [String]
   }
 

@@ -5,7 +5,6 @@ import Testing
 
 @testable import Operations
 
-/// Executes until it is finished from outside.
 final class HeldResult: ResultOperation<Int>, @unchecked Sendable {
   let begun = Gate()
 
