@@ -101,6 +101,7 @@ struct DrainingTests: NotingSuite {
   func cancelledBeforeItsStart_isDrained(isEmpty: Bool) async throws {
     let (member, inner) = (note("member"), note("inner"))
     let group = GroupOperation(isEmpty ? [] : [member, GroupOperation([inner])])
+    inner.addObserver(didFinish: { [journal] _ in if group.isFinished { journal.write("before its members") } })
     group.cancel()
     let wait = drain(group, group.isFinished)
     queue.addOperation(group)
