@@ -1,63 +1,78 @@
 import Foundation
 
-/// A wait of a task that works for an operation.
+/// A wait of a task for an operation, or for keys.
 struct TaskWait {
   private static let stepsAtMost = 256
 
-  private let awaited: Operation
-  /// The operations for which the task works, innermost first.
-  private let around: [AsyncOperation]
-  private let keyClaimants: [KeyClaimant]
+  private let awaited: AnyObject
+  private let works: [(work: any EnclosingWork, keyClaimant: KeyClaimant?)]
 
-  init(for awaited: Operation) {
-    self.awaited = awaited
-    let works = currentWork?.awaiting ?? []
-    around = works.compactMap { $0.work as? AsyncOperation }
-    keyClaimants = works.compactMap(\.keyClaimant)
+  init(for awaited: AnyObject) { (self.awaited, works) = (awaited, currentWork?.awaiting ?? []) }
+
+  /// The innermost operation, and the tasks inside it that hold keys.
+  private var waiting: [any EnclosingWork] {
+    let index = works.firstIndex { $0.work is AsyncOperation }
+    return works.prefix(index.map { $0 + 1 } ?? works.count).map(\.work)
   }
 
-  func begin() { around.first?.beginAwaiting(awaited) }
+  func begin() { for work in waiting { work.beginAwaiting(awaited) } }
 
-  func end() { around.first?.endAwaiting(awaited) }
+  func end() { for work in waiting { work.endAwaiting(awaited) } }
 
-  /// Throws if the operation can end only after the work of the task, as far as a walk of limited length shows.
+  /// Throws if the wait can end only after the work of the task, as far as a walk of limited length shows.
   func refuseCycle() throws {
-    if around.isEmpty, keyClaimants.isEmpty { return }
-    var snapshot = WaitSnapshot()
-    var node = snapshot.index(of: awaited)
+    if works.isEmpty { return }
+    let (around, keyClaimants) = (works.compactMap { $0.work as? AsyncOperation }, works.compactMap(\.keyClaimant))
+    var (snapshot, tasks, node) = (WaitSnapshot(), [Int: TaskKeys](), 0)
+    func follow(_ waiter: KeyClaimant, of work: any EnclosingWork) throws {
+      let outer = KeyClaimant.around(work)
+      for holders in KeyRegistry.withTable({ $0.holders(before: waiter, inside: outer, among: keyClaimants) }) {
+        if keyClaimants.contains(where: { $0 === holders.first }) { throw cycle(snapshot, tasks, through: node) }
+        // Of several holders, another one may leave first.
+        guard holders.count == 1 else { continue }
+        let holder = holders[0].operation.map { snapshot.index(of: $0) } ?? snapshot.addResource()
+        tasks[holder] = holders[0] as? TaskKeys
+        snapshot.addWait(node, for: holder, .user)
+      }
+    }
+    if let keys = awaited as? TaskKeys {
+      _ = snapshot.addResource()
+      try follow(keys, of: keys)
+    }
+    if let operation = awaited as? Operation { _ = snapshot.index(of: operation) }
     while node < min(snapshot.nodes.count, Self.stepsAtMost) {
       _ = snapshot.read(node, limit: Self.stepsAtMost)
       defer { node += 1 }
+      for case let operation as Operation in tasks[node]?.withAwaited({ $0 }) ?? [] {
+        snapshot.addWait(node, for: snapshot.index(of: operation), .task)
+      }
       guard let own = snapshot.nodes[node].operation as? AsyncOperation else { continue }
-      if around.contains(where: { $0 === own }) { throw cycle(snapshot, through: node) }
-      let (wait, holdsSlot, turn) = own.core.withLock { ($0.lifecycle.phase.wait, $0.holdsSlot, $0.turn) }
-      guard let wait, !own.isCancelled else { continue }
+      if around.contains(where: { $0 === own }) { throw cycle(snapshot, tasks, through: node) }
+      let (wait, holdsSlot, turn, awaited) = own.core.withLock { core in
+        (core.lifecycle.phase.wait, core.holdsSlot, core.turn, core.extras?.awaited ?? [])
+      }
+      if own.isCancelled { continue }
+      for case let keys as TaskKeys in awaited { try follow(keys, of: keys) }
+      guard let wait else { continue }
       // A delay needs no slot after its pause.
       if !holdsSlot, wait != .delay { try own.refuseSlotCycle(among: around) }
       // What is in a group that is free may still become a part of the work.
-      guard let turn, !own.around.contains(where: \.isFree) else { continue }
-      let outer = KeyClaimant.around(own)
-      for holders in KeyRegistry.withTable({ $0.holders(before: turn, inside: outer, among: keyClaimants) }) {
-        if keyClaimants.contains(where: { $0 === holders.first }) { throw cycle(snapshot, through: node) }
-        // Of several holders, another one may leave first.
-        if holders.count == 1, let holder = holders[0].operation {
-          snapshot.addWait(node, for: snapshot.index(of: holder), .user)
-        }
-      }
+      if let turn, !own.around.contains(where: \.isFree) { try follow(turn, of: own) }
     }
   }
 
-  private func cycle(_ snapshot: WaitSnapshot, through last: Int) -> OperationError {
+  private func cycle(_ snapshot: WaitSnapshot, _ tasks: [Int: TaskKeys], through last: Int) -> OperationError {
     var path = [last]
     while let first = path.first, first > 0,
       let waiting = snapshot.nodes.firstIndex(where: { $0.waits.contains { $0.node == first } })
     {
       path.insert(waiting, at: 0)
     }
-    let name = around.first?.displayName ?? keyClaimants.first?.name ?? ""
-    let names = path.compactMap { snapshot.nodes[$0].operation?.displayName }.filter { $0 != name }
+    let operation = works.lazy.compactMap { $0.work as? AsyncOperation }.first
+    let name = operation?.displayName ?? works.lazy.compactMap { $0.keyClaimant?.name }.first ?? ""
+    let names = path.compactMap { tasks[$0]?.name ?? snapshot.nodes[$0].operation?.displayName }.filter { $0 != name }
     let cycle = ([name] + names + [name]).joined(separator: " → ")
-    let remedy = "Wait for \(awaited.quotedName) in other work."
+    let remedy = "\((awaited as? Operation).map { "Wait for \($0.quotedName)" } ?? "Request the keys") in other work."
     return OperationError(.waitCycle, "“\(name)” would wait for its own end: \(cycle). \(remedy)")
   }
 }

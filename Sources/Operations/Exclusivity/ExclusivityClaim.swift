@@ -173,9 +173,10 @@ extension [KeyClaim] {
       self = new
       return
     }
-    var index = Dictionary(uniqueKeysWithValues: zip(map(\.id), indices))
+    // Compares one new claim with all others, because a dictionary would be made for each call.
+    var index = new.count == 1 ? [:] : Dictionary(uniqueKeysWithValues: zip(map(\.id), indices))
     for claim in new {
-      guard let position = index[claim.id] else {
+      guard let position = index[claim.id] ?? (new.count == 1 ? firstIndex { $0.id == claim.id } : nil) else {
         index[claim.id] = count
         append(claim)
         continue

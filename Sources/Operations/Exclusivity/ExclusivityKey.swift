@@ -140,8 +140,7 @@ public final class ExclusivityDomain: @unchecked Sendable {
   /// Limits the holders of a key from now on, whatever their claims, so that their weights add up to at most `limit`.
   ///
   /// The smallest limit counts, of this one and those of the claims. Operations that hold the key keep it. A claim that
-  /// weighs more than the limit waits, so with a limit of 0 no operation begins to hold the key. What a holder runs
-  /// inside still uses its key.
+  /// weighs more than the limit waits, so with a limit of 0 none begins to hold the key, apart from what holders run.
   ///
   /// - Parameters:
   ///   - limit: The limit, which is 0 or greater. Nil removes a limit that was set before.

@@ -15,6 +15,8 @@ enum KeyRegistry {
     }
   }
 
+  static func withLock<Result>(_ body: () -> Result) -> Result { table.withLock { _ in body() } }
+
   /// Lets a task hold the only key that it requests, without an entry in the table. Returns false if the task must enter.
   static func hold(_ keys: TaskKeys) -> Bool {
     table.withLock { table in

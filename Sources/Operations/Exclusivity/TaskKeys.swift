@@ -48,7 +48,7 @@ public func withKeys<R>(
   isolation: isolated (any Actor)? = #isolation,
   _ body: () async throws -> R
 ) async throws -> R {
-  let keys = TaskKeys([KeyClaim](claims, in: domain), clock, named: name, or: function, line)
+  let keys = TaskKeys([KeyClaim](claims, in: domain), clock, name, function, line)
   try Task.checkCancellation()
   let enclosing = KeyClaimant.around(keys)
   if !enclosing.isEmpty || !KeyRegistry.hold(keys) { try await keys.take(inside: enclosing, within: waitLimit) }
@@ -70,14 +70,10 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   private var outcome: Result<Void, any Error>?
   /// Resumes the task if it was suspended. Constant once the wait has ended, when the caller of the table resumes the task.
   private var resume: Resume?
+  /// What the body waits for. Guarded by the lock of the registry.
+  private var waits: [AnyObject] = []
 
-  init(
-    _ claims: [KeyClaim],
-    _ clock: any Clock<Duration>,
-    named name: String?,
-    or function: StaticString,
-    _ line: UInt
-  ) {
+  init(_ claims: [KeyClaim], _ clock: any Clock<Duration>, _ name: String?, _ function: StaticString, _ line: UInt) {
     taskClock = clock
     givenName = name
     self.function = function
@@ -94,6 +90,10 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
 
   override var clock: any Clock<Duration> { taskClock }
 
+  func withAwaited<Result>(_ body: (inout [AnyObject]) -> Result) -> Result? {
+    KeyRegistry.withLock { body(&waits) }
+  }
+
   nonisolated(nonsending) func take(inside enclosing: [KeyClaimant], within limit: Duration?) async throws {
     let priority = Task.currentPriority
     let isWaiting = KeyRegistry.change { table, effects in
@@ -102,9 +102,9 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
       return outcome == nil
     }
     if !isWaiting { return }
-    let operation = around.first
-    operation?.beginAwaiting(self)
-    defer { operation?.endAwaiting(self) }
+    let wait = TaskWait(for: self)
+    wait.begin()
+    defer { wait.end() }
     let timer = limit.map { _ in ClockTimer() }
     defer { timer?.cancel() }
     if let limit, limit > .zero {
@@ -112,26 +112,23 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     } else if let limit {
       expire(after: limit)
     }
+    do { try wait.refuseCycle() } catch { fail(with: error) }
     let escalate = { @Sendable [self] (new: TaskPriority) in
       if new != priority { priorityDidChange(to: new.queuePriority, lent: new.lent) }
     }
     try await lendingPriority(to: escalate) {
       try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { continuation in
-          suspend { continuation.resume(with: $0) }
+          let result = KeyRegistry.withLock {
+            if outcome == nil { resume = { continuation.resume(with: $0) } }
+            return outcome
+          }
+          if let result { continuation.resume(with: result) }
         }
       } onCancel: {
         fail(with: CancellationError())
       }
     }
-  }
-
-  private func suspend(_ resume: @escaping Resume) {
-    let result = KeyRegistry.withTable { _ in
-      if outcome == nil { self.resume = resume }
-      return outcome
-    }
-    if let result { resume(result) }
   }
 
   /// Those that still use the keys inside the task keep them until they end.

@@ -15,9 +15,8 @@ extension GroupOperation {
   /// }
   /// ```
   ///
-  /// Returns immediately if the group has finished, or if the current task is cancelled. Unfinished members include
-  /// members that wait for dependencies, all members of a group that has not started, and a member that waits for room
-  /// in its own group.
+  /// Returns immediately if the group has finished, or if the current task is cancelled. Members that wait count, as
+  /// do all members of a group that has not started, and a member that waits for room in its own group.
   ///
   /// All waiting tasks resume when there is room. If n tasks then add a member each, the number of members can exceed
   /// `count` by n - 1. A wait costs O(1), and so does the end of a member, however many tasks wait.

@@ -73,8 +73,8 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     /// Executing members run to their end, including an executing nested group. Members that have not started, and
     /// members that are added later, are cancelled and finish without executing and without errors of their own.
     case stopOnFailure
-    /// The members that depend on a failed or cancelled member, directly or indirectly, are cancelled. All others run, as
-    /// with `make -k`.
+    /// The members that depend on a failed or cancelled member, directly or through other members, are cancelled. All
+    /// others run, as with `make -k`.
     ///
     /// The cancelled members finish without executing and without errors of their own. This includes members and
     /// dependencies that are added after the failure. A member is not failed if the group drops its errors: see
@@ -285,20 +285,16 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// First adds the failures inside the groups that still execute.
   final override func finishBeforeMembers() {
-    var groups: [(group: GroupOperation, outer: Int)] = [(self, 0)]
-    var index = 0
-    while index < groups.count {
-      for case let inner as GroupOperation in groups[index].group.engine.members where inner.isExecuting {
-        groups.append((inner, index))
-      }
-      index += 1
+    let inside = { (group: GroupOperation) in
+      group.engine.members.compactMap { $0 as? GroupOperation }.filter(\.isExecuting).map { (group: $0, outer: group) }
     }
-    var failures = groups.map { _ in [OperationFailure]() }
-    for (index, (group, outer)) in groups.enumerated().dropFirst().reversed() {
-      let name = group.displayName
-      failures[outer] += (group.ownFailures + failures[index]).map { $0.below(name) }
+    let groups = postorder(from: inside(self), isNew: { _ in true }, next: { inside($0.group) })
+    var failures: [ObjectIdentifier: [OperationFailure]] = [:]
+    for (group, outer) in groups {
+      let (name, inner) = (group.displayName, failures[ObjectIdentifier(group)] ?? [])
+      failures[ObjectIdentifier(outer), default: []] += (group.ownFailures + inner).map { $0.below(name) }
     }
-    record(FailureReport(failures: failures[0]))
+    record(FailureReport(failures: failures[ObjectIdentifier(self)] ?? []))
     finishNow()
   }
 
@@ -311,7 +307,6 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   final override func finishUnexecuted() { engine.begin(self, draining: true) }
 
-  /// The members finish unexecuted as well.
   final override func willNotExecute() { engine.begin(self, draining: true) }
 
   final override func prepareToFinish() {

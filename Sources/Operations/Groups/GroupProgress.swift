@@ -76,7 +76,6 @@ struct GroupProgress {
     return new
   }
 
-  /// Nil if there is no progress.
   mutating func takeChange() -> Change? {
     guard let shared else { return nil }
     let before = shownTotal

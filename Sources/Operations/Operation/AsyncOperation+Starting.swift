@@ -137,6 +137,18 @@ extension AsyncOperation {
     }
   }
 
+  /// Runs work of the operation on this thread, in a context of the work that created the operation.
+  func run<Value>(in context: TaskContext, _ work: () -> Value) -> Value {
+    context.run { $currentWork.withValue(self) { Trampoline.isolate(work) } }
+  }
+
+  /// Calls a closure of the user, whose task is cancelled with the operation. Runs it as ``run(in:_:)`` does.
+  func call<Value>(in context: TaskContext, _ body: () -> Value) -> Value {
+    if !adopt(context.task, while: .executing) { context.task.cancel() }
+    defer { releaseTask() }
+    return run(in: context, body)
+  }
+
   /// The priority of a task of this operation, which the thread that starts the operation creates.
   final var startPriority: TaskPriority {
     // Any thread may start a member or an attempt.

@@ -222,8 +222,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// whatever its dependencies, so that its queue can finish it. Cancelling a finished operation has no effect.
   public final override func cancel() { cancel(nil) }
 
-  /// Cancels the operation and records the reason, unless it was cancelled before. ``errors`` contains the error, and
-  /// `run` throws it.
+  /// Cancels the operation, unless it was cancelled before. ``errors`` contains the error, and `run` throws it.
   public final func cancel(with error: any Error) { cancel(FailureReport([error])) }
 
   /// Whether the package calls `finish`, so that a stall report suggests no missing call.

@@ -2,6 +2,8 @@
 protocol EnclosingWork: AnyObject, Sendable {
   /// The work of the task that runs this work, the group or operation around it, and the claimant of its keys.
   var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: KeyClaimant?) { get }
+  /// Accesses what tasks of this work wait for, under its lock. Nil if the work is over.
+  func withAwaited<Result>(_ body: (inout [AnyObject]) -> Result) -> Result?
 }
 
 extension EnclosingWork {
@@ -30,6 +32,14 @@ extension EnclosingWork {
     return Array(all.prefix { ($0.work as? AsyncOperation)?.core.withLock { $0.lifecycle.phase.isOver } != true })
   }
 
+  /// Records what a task of this work waits for, so that reports and other waits include it.
+  func beginAwaiting(_ awaited: AnyObject) { _ = withAwaited { $0.append(awaited) } }
+
+  func endAwaiting(_ awaited: AnyObject) {
+    let former = withAwaited { list in list.firstIndex { $0 === awaited }.map { list.remove(at: $0) } }
+    withExtendedLifetime(former) {}
+  }
+
   var around: [AsyncOperation] { awaiting.compactMap { $0.work as? AsyncOperation } }
 }
 
@@ -46,15 +56,7 @@ extension AsyncOperation: EnclosingWork {
     if let caller { core.withLock { $0.makeExtras().caller = caller } }
   }
 
-  /// Records what a task of this operation waits for, so that reports and other waits include it.
-  final func beginAwaiting(_ awaited: AnyObject) {
-    core.withLock { if !$0.lifecycle.phase.isOver { $0.makeExtras().awaited.append(awaited) } }
-  }
-
-  final func endAwaiting(_ awaited: AnyObject) {
-    let former = core.withLock { core in
-      core.extras?.awaited.firstIndex { $0 === awaited }.map { core.extras?.awaited.remove(at: $0) }
-    }
-    withExtendedLifetime(former) {}
+  final func withAwaited<Result>(_ body: (inout [AnyObject]) -> Result) -> Result? {
+    core.withLock { $0.lifecycle.phase.isOver ? nil : body(&$0.makeExtras().awaited) }
   }
 }

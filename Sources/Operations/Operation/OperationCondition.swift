@@ -92,13 +92,11 @@ extension AsyncOperation {
   ///
   /// Conditions are evaluated when all dependencies have finished, in the order they were added, up to the first that
   /// is not met. During the evaluation, the operation is pending, occupies its slot in its queue or group, and holds no
-  /// thread. Cancelling or finishing the operation then ends it at once. All conditions see the task-local values of the
-  /// task that adds the first.
+  /// thread. Cancelling or finishing it then ends it at once. All see the task-local values of the task that adds the first.
   ///
   /// If all conditions are met, the operation executes in the place where it would have executed without them: on the
   /// scheduler in ``SerialScheduler/queue``, on a thread of the group in a group, on the main queue in
-  /// `OperationQueue.main`. In another queue, it executes on the `underlyingQueue` or, without one, on a thread of the
-  /// system.
+  /// `OperationQueue.main`. In another queue, it executes on the `underlyingQueue` or on a thread of the system.
   ///
   /// In a group and on the main thread, conditions do not change `OperationQueue.current`. Elsewhere the property is
   /// then nil, because Foundation sets it only where it starts an operation. Suspending the queue during the evaluation

@@ -63,9 +63,8 @@ extension OperationQueue {
   /// Operations that are already in a queue or group, or have been started, stay where they are, and what only they
   /// depend on is not added. Several graphs can share operations. The dependencies of a group's members are added as well.
   ///
-  /// Add plain Foundation operations separately, because the package cannot detect whether they are in a queue. The
-  /// package also cannot detect that Foundation's own methods added an `AsyncOperation` to another queue: use this
-  /// package's methods instead.
+  /// Add plain Foundation operations separately, because the package cannot detect whether they are in a queue, nor
+  /// whether Foundation's own methods added an `AsyncOperation` to another one: use this package's methods instead.
   public func addGraph(endingIn last: AsyncOperation) {
     let dependencies = claimDependencies(of: last)
     let isNew = last.isFree && !operations.contains(where: { $0 === last }) && last.claimIfFree(for: self)

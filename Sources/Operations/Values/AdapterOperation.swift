@@ -21,8 +21,7 @@ public import Foundation
 ///
 /// ## Memory
 ///
-/// An adapter that never runs keeps itself and a plain target alive. On Linux, Foundation would otherwise use the
-/// target after its release.
+/// An adapter that never runs keeps itself and a plain target alive, which Foundation on Linux would use after its release.
 public final class AdapterOperation<Source: Operation, Target: Operation>: AsyncOperation, @unchecked Sendable {
   /// The source. The reference is weak, because the ledger holds the source until the end.
   private weak var source: Source?

@@ -62,15 +62,13 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
 }
 
 extension ResultOperation {
-  /// Calls `body` once, on this thread in the task of the context, which is cancelled with the operation.
   final func callInContext<Value>(_ body: () throws -> Value) -> Result<Value, any Error> {
-    let inherited = context.take()
-    let context = inherited ?? TaskContext(detached: ())
-    if !adopt(context.task, while: .executing) { context.task.cancel() }
     let work = { Result(catching: body) }
-    let result = inherited == nil ? context.run(work) : run(in: context, work)
-    releaseTask()
-    return result
+    if let context = context.take() { return call(in: context, work) }
+    let context = TaskContext(detached: ())
+    if !adopt(context.task, while: .executing) { context.task.cancel() }
+    defer { releaseTask() }
+    return context.run(work)
   }
 
   /// Finishes with the result of `body` in a task. Cancelling the operation or the task also cancels the other.

@@ -78,10 +78,8 @@ public protocol InputOperation<Input>: AsyncOperation {
 
 extension AsyncOperation {
   var inputMissingError: OperationError {
-    OperationError(
-      .inputUnavailable,
-      "\(quotedName) has no input. Pass it another operation's output, or set its input."
-    )
+    let message = "\(quotedName) has no input. Pass it another operation's output, or set its input."
+    return OperationError(.inputUnavailable, message)
   }
 }
 

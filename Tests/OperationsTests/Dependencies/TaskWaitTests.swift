@@ -154,6 +154,39 @@ struct TaskWaitTests {
     #expect(try await next.value == 1)
   }
 
+  @Test(arguments: [false, true], [(false, false), (false, true), (true, false), (true, true)])
+  func waitingForATaskThatNeedsItsKey_isRefused(claimsFirst: Bool, areOperations: (holder: Bool, claimant: Bool)) async
+  {
+    let (claims, queue, domain) = (Gate(), queue, domain)
+    let next = TaskOperation {
+      await claims.opened()
+      if areOperations.claimant { return try await queue.run(ResultOperation { 1 }.exclusive("key", in: domain)) }
+      return try await withKeys(.exclusive("key"), in: domain) { 1 }
+    }
+    queue.addOperation(next.named("next"))
+    let work = { @Sendable in
+      if claimsFirst {
+        claims.open()
+        await poll { domain.waiting(for: "key").count == 1 }
+      }
+      return try await next.value
+    }
+    let run = Task {
+      if !areOperations.holder {
+        return try await withKeys(.exclusive("key"), in: domain, name: "holder") { try await work() }
+      }
+      return try await queue.run(TaskOperation { try await work() }.named("holder").exclusive("key", in: domain))
+    }
+    if !claimsFirst {
+      await poll { next.core.withLock { $0.waiters.count == 1 } }
+      claims.open()
+    }
+    let error = await #expect(throws: OperationError.self) { _ = try await run.value }
+    #expect(error?.code == .waitCycle && error?.message.contains("holder → next") == true)
+    await next.finished()
+    #expect(next.isSuccessful == claimsFirst)
+  }
+
   @Test func waitingForAReaderBehindAWriterOfItsOwnKey_isRefused() async throws {
     let writer = ResultOperation { 1 }.exclusive("key", in: domain)
     let reader = ResultOperation { 1 }.shared("key", in: domain)

@@ -195,6 +195,19 @@ struct TaskOperationTests {
     #expect(Set(seen.entries) == ["creator"])
   }
 
+  @Test(arguments: noting.map(\.0)) func theClosuresSeeTheCancellationOfTheOperation(_ kind: String) async throws {
+    let (seen, own) = (Journal<Bool>(), Locked<AsyncOperation?>(nil))
+    let make = try #require(Self.noting.first { $0.0 == kind }?.1)
+    let operation = make {
+      own.withLock { $0 }?.cancel()
+      seen.write(Task.isCancelled)
+    }
+    own.withLock { $0 = operation }
+    _ = try? await queue.run(operation)
+    #expect(seen.entries == [true])
+    own.withLock { $0 = nil }
+  }
+
   @Test(arguments: [false, true])
   func aMainOperationAndAnAdapter_seeTheValuesOfATaskThatStartsThem(byHand: Bool) async {
     let (seen, target) = (Journal<String>(), AsyncOperation())

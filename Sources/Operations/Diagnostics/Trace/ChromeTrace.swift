@@ -5,8 +5,7 @@ extension OperationTracer {
   ///
   /// The trace has a row for each thread that executed operations from start to finish, rows for asynchronous
   /// operations, and rows for groups, which are nested. Arrows lead from an operation to its dependents. A cancelled
-  /// operation has a mark. An unfinished operation ends at the time of the call. Times are in microseconds since the
-  /// tracer was created.
+  /// operation has a mark. An unfinished operation ends at the time of the call. Times are in microseconds.
   public func chromeTrace() -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]

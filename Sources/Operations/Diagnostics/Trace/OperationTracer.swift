@@ -146,7 +146,6 @@ public final class OperationTracer: Sendable {
 
 struct TraceLog {
   var records: [OperationTracer.Record] = []
-  /// The operation of each record.
   var operations: [WeakOperation] = []
   var indices: [ObjectIdentifier: Int] = [:]
   private var threads: [ObjectIdentifier: Int] = [:]

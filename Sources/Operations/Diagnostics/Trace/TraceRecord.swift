@@ -30,8 +30,7 @@ extension OperationTracer {
     public internal(set) var started: Duration?
     /// The time when `execute()` returned, or nil if the operation finished before.
     public internal(set) var executeReturned: Duration?
-    /// The time when the operation finished. For an asynchronous Foundation operation, this is the time when its group
-    /// was notified.
+    /// The time when the operation finished, or when the group of an asynchronous Foundation operation was notified.
     public internal(set) var finished: Duration?
     /// The time when the operation was cancelled, or when tracing began if that was later. For a plain Foundation
     /// operation, the time when its group was notified.

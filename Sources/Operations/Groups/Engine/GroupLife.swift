@@ -73,7 +73,6 @@ extension GroupSchedule {
     case release(GroupOperation)
   }
 
-  /// A member that a runner starts.
   struct HandOut {
     let member: AsyncOperation
     /// The rank of a ready member. The runner must put it back if it has a lower priority now.

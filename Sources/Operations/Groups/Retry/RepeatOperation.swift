@@ -52,7 +52,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
 
   private func begin(iteration: Int) {
     guard !isCancelled, let plan = core.withLock({ _ in self.plan }) else { return finish() }
-    let operation = run(in: plan.context) { plan.make(iteration) }
+    let operation = call(in: plan.context) { plan.make(iteration) }
     guard let operation else { return finish() }
     refuseSelfDependency(operation)
     runInside(AnyOutputOperation(anyOperation: operation)) { self.ended(iteration: iteration, with: $0) }

@@ -176,7 +176,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   private static func running(_ make: @escaping @Sendable (Int) throws -> AnyOutputOperation<Output>) -> Begin {
     { retry, number, context in
       let make = { Result { try make(number) } }
-      switch context.map({ retry.run(in: $0, make) }) ?? make() {
+      switch context.map({ retry.call(in: $0, make) }) ?? make() {
       case .success(let attempt):
         attempt.operation.nameIfAnonymous("\(retry.displayName), attempt \(number)")
         retry.runInside(attempt) { retry.ended(number, $0.result, $0.inner, in: context) }
@@ -242,11 +242,11 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 
   /// Without a context, the current task has the task-local values.
   private func ended(_ number: Int, _ result: Outcome, _ inner: AsyncOperation? = nil, in context: TaskContext? = nil) {
-    releaseTask()
     // The operation may have finished meanwhile, which ends the attempt.
     guard isExecuting else { return }
     if case .failure(let error) = result {
       if error is CancellationError {
+        releaseTask()
         cancel()
         return stop()
       }
@@ -257,11 +257,11 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
         return latestErrors.count > 16 ? latestErrors.removeFirst() : nil
       }
     }
-    guard number < attempts, !isCancelled, let decide = core.withLock({ _ in plan?.decide }) else {
-      return isTimedOut ? stop() : finish(with: result)
-    }
-    let delay = { [backoff] in decide(result, number).delay?(number, backoff) }
-    guard let delay = context.map({ run(in: $0, delay) }) ?? delay() else { return finish(with: result) }
+    let decide = number < attempts && !isCancelled ? core.withLock { _ in plan?.decide } : nil
+    let decision = { [backoff] in decide?(result, number).delay?(number, backoff) }
+    let delay = context.map { call(in: $0, decision) } ?? decision()
+    releaseTask()
+    guard let delay else { return isTimedOut ? stop() : finish(with: result) }
     let context = context ?? TaskContext()
     `continue`(behind: inner, after: delay, before: "attempt \(number + 1) of \(attempts)") {
       self.attempt(number + 1, in: context)

@@ -34,18 +34,12 @@ struct SchedulerInstruments {
   }
 
   /// Returns the former watchdog, which the caller releases.
-  mutating func replaceWatchdog(
-    with new: SchedulerWatchdog?,
-    at now: Duration
-  ) -> (former: SchedulerWatchdog?, next: Alarm?) {
+  mutating func replaceWatchdog(with new: SchedulerWatchdog?, at now: Duration) -> (SchedulerWatchdog?, Alarm?) {
     (exchange(&watchdog, with: new), setTimer(at: now))
   }
 
   /// Returns the watchdog with the events to report to it, or nil if the timer has no effect.
-  mutating func timerDidFire(
-    _ timer: ClockTimer,
-    at now: Duration
-  ) -> (watchdog: SchedulerWatchdog, overdue: [EventOrigin?], next: Alarm?)? {
+  mutating func timerDidFire(_ timer: ClockTimer, at now: Duration) -> (SchedulerWatchdog, [EventOrigin?], Alarm?)? {
     guard timer === self.timer, let watchdog else { return nil }
     let overdue = running.dropFirst(reportedCount).prefix { now - $0.began >= watchdog.limit }
     reportedCount += overdue.count

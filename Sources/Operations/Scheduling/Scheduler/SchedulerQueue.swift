@@ -34,8 +34,7 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
     dispatchQueue.async { [self] in SerialScheduler.running.withValue(scheduler, body) }
   }
 
-  /// Enqueues an operation after all events scheduled so far and before all later ones. A queue without its scheduler
-  /// has no events.
+  /// Enqueues an operation between the events before and after. A queue without its scheduler has no events.
   private func seal(_ enqueue: () -> Void) {
     guard let scheduler else { return enqueue() }
     scheduler.ordering.withLock {

@@ -40,8 +40,7 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   ///
   /// The main scheduler works with `RunLoop.main`, `dispatchMain()` and an asynchronous `main`. It runs events for a
   /// few milliseconds at a time, so that drawing and user input are not delayed. Events run in order. An operation that
-  /// is added to `OperationQueue.main` directly can run between any two events. The main scheduler cannot be suspended
-  /// or shut down.
+  /// is added to `OperationQueue.main` directly can run between any two. The scheduler cannot be suspended or shut down.
   public static let main = SerialScheduler(main: OperationQueue.main)
 
   static let running = ThreadLocal<SerialScheduler>()

@@ -30,7 +30,7 @@ final class WaitLink: @unchecked Sendable {
     self.target = target
     self.previous = previous
     ticket = EventTicket(origin)
-    inbox = Task.basePriority == nil ? ArrayDeque() : nil
+    inbox = TaskContext.isInJob ? nil : ArrayDeque()
   }
 
   func wake() { signal.signal() }

@@ -147,6 +147,7 @@ struct WaitTests {
     #expect(try await onThread { try a.wait { try visit(path) } }.get() == path)
     a.queue.addOperation { results.write((try? visit(path)) ?? "failed") }
     #expect(await results.all(1) == [path])
+    #expect(try await a.queue.run(ResultOperation { try visit(path) }) == path)
     #expect(try await SerialScheduler.main.run { try b.wait { try SerialScheduler.main.wait { "main" } } } == "main")
   }
 

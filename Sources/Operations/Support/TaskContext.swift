@@ -23,7 +23,13 @@ final class TaskContext: Sendable {
       : .detached(executorPreference: carrier, operation: runAll)
   }
 
+  /// The context in which this thread runs work outside of any other task.
+  private static let outermost = ThreadLocal<TaskContext>()
+
   private static var isInTask: Bool { Task.basePriority != nil }
+
+  /// Whether this thread runs a job that another executor has.
+  static var isInJob: Bool { isInTask && outermost.current == nil }
 
   /// Runs the last job, because the task would leak.
   deinit { carrier.runJob() }
@@ -31,7 +37,8 @@ final class TaskContext: Sendable {
   /// Runs `work` in the task, on this thread and on no other at once.
   func run<Value>(_ work: () -> Value) -> Value {
     var value: Value?
-    carrier.runJob(around: { value = work() })
+    let outermost = Self.isInTask ? Self.outermost.current : self
+    Self.outermost.withValue(outermost) { carrier.runJob(around: { value = work() }) }
     guard let value else { misuse("The job of this task context has been run before.") }
     return value
   }
@@ -65,11 +72,4 @@ private final class Carrier: TaskExecutor, @unchecked Sendable {
 
   /// A method of its own, because a suspended task must not retain the work.
   private func runWork() -> Bool { work?() != nil }
-}
-
-extension AsyncOperation {
-  /// Runs work of the operation on this thread, in a context of the work that created the operation.
-  func run<Value>(in context: TaskContext, _ work: () -> Value) -> Value {
-    context.run { $currentWork.withValue(self) { Trampoline.isolate(work) } }
-  }
 }
