@@ -95,7 +95,7 @@ struct MonitoringTests {
     watch(.seconds(2))
     let (shelf, object) = (Shelf(on: scheduler), SchedulableObject(1, on: scheduler))
     let line = #line
-    try await scheduler.run { clock.advance(by: .seconds(3)) }
+    try await object.run { _ in clock.advance(by: .seconds(3)) }
     shelf.schedule { _ in clock.advance(by: .seconds(3)) }
     _ = scheduler.schedule(after: .zero) { clock.advance(by: .seconds(3)) }
     scheduler.schedule(coalescing: "key") { clock.advance(by: .seconds(3)) }
@@ -103,10 +103,11 @@ struct MonitoringTests {
     object.schedule(after: .zero) { _ in clock.advance(by: .seconds(3)) }
     try await shelf.send { _ in clock.advance(by: .seconds(3)) }
     try await object.send { _ in clock.advance(by: .seconds(3)) }
-    _ = await onThread { try scheduler.wait { clock.advance(by: .seconds(3)) } }
+    _ = await onThread { try shelf.wait { _ in clock.advance(by: .seconds(3)) } }
+    _ = await onThread { try object.wait { _ in clock.advance(by: .seconds(3)) } }
     await Notes(on: scheduler).perform { clock.advance(by: .seconds(3)) }
     await scheduler.drained()
-    #expect(reportedLines == (1...9).map { UInt(line + $0) } + [nil])
+    #expect(reportedLines == (1...10).map { UInt(line + $0) } + [nil])
   }
 
   @Test func anEventThatWaitsAndOneThatIsRunMeanwhileAreReportedOnceEach() async {

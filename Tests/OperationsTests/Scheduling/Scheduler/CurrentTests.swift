@@ -35,6 +35,7 @@ struct CurrentTests {
       #expect(await others.perform { Self.isOn(other, not: scheduler) })
       #expect(Self.isOn(scheduler, not: other))
       #expect(await MainActor.run { Self.isOn(.main, not: scheduler) })
+      #expect((try? await scheduler.run { Self.isOn(scheduler, not: other) }) == true, "a run is no deadlock")
       #expect(Self.isOn(scheduler, not: other))
     }.value
   }

@@ -122,26 +122,6 @@ struct DeliveryTests {
     #expect(await journal.all(201) == (0..<200).map(String.init) + ["detached"])
   }
 
-  // MARK: run
-
-  @Test func fromAnActorOnTheSameSchedulerItIsNoDeadlock() async throws {
-    let task = Task(executorPreference: worker) { try await worker.run { worker.isCurrent } }
-    #expect(try await task.value)
-  }
-
-  @Test func anObjectIsHandedToItsBody() async throws {
-    let (shelf, object) = (Shelf(on: worker, labels: ["a": []]), SchedulableObject([1, 2, 3], on: worker))
-    #expect(try await shelf.run { $0.labels.count } == 1)
-    #expect(try await object.run { $0.count } == 3)
-    let counts = try await onThread { (try shelf.wait { $0.labels.count }, try object.wait { $0.count }) }.get()
-    #expect(counts == (1, 3))
-    try await shelf.send { journal.write("\($0.labels.count)") }
-    try await object.send { journal.write("\($0.count)") }
-    object.schedule { journal.write("\($0.count + 1)") }
-    await worker.drained()
-    #expect(journal.entries == ["1", "3", "4"])
-  }
-
   // MARK: Cancelling run
 
   @Test func cancelledBeforeItBeginsItNeverRuns() async throws {

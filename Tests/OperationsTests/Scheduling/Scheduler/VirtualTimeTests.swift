@@ -32,13 +32,6 @@ struct VirtualTimeTests {
     #expect(journal.entries.suffix(2) == ["early at 9", "late at 13"])
   }
 
-  @Test func anObjectIsHandedToItsDelayedEvents() async {
-    Shelf(on: scheduler, labels: ["a": []]).schedule(after: .seconds(1)) { note("\($0.labels.count)") }
-    SchedulableObject([1, 2, 3], on: scheduler).schedule(after: .seconds(2)) { note("\($0.count)") }
-    await clock.advance(by: .seconds(2), draining: scheduler)
-    #expect(journal.entries == ["1 at 1", "3 at 2"])
-  }
-
   /// The event of one scheduler has begun when the other one, which started it, has nothing left to run.
   @Test func theClockWaitsForAnEventThatHasBegunOnAnotherScheduler() async {
     let other = SerialScheduler(name: "other", clock: clock)
