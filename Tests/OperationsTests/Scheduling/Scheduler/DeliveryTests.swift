@@ -21,19 +21,6 @@ struct DeliveryTests {
 
   @MainActor private func show(_ line: String) { journal.write(line) }
 
-  @Test func resultsComeBackInOrderOnTheOtherScheduler() async {
-    for index in 0..<500 {
-      let isAccepted = worker.schedule(
-        { worker.isCurrent ? index : -1 },
-        deliverOn: home,
-        { journal.write("\(text(of: $0)) \(home.isCurrent) \(worker.isCurrent)") }
-      )
-      #expect(isAccepted)
-    }
-    worker.schedule({ () throws -> Int in throw TestError("broken") }, deliverOn: home, { journal.write(text(of: $0)) })
-    #expect(await journal.all(501) == (0..<500).map { "\($0) true false" } + ["broken"])
-  }
-
   @Test func onTheSameSchedulerTheResultComesInAnEventOfItsOwn() async {
     let end = await worker.held()
     worker.schedule({ journal.write("work") }, deliverOn: worker, { _ in journal.write("delivery") })
@@ -109,19 +96,6 @@ struct DeliveryTests {
     #expect(count == 3 && !never.isOpen)
   }
 
-  @Test @MainActor func eventsOfTheMainSchedulerKeepTheirOrderAndMayTouchTheMainActorsState() async {
-    for index in 0..<200 {
-      if index.isMultiple(of: 2) {
-        SerialScheduler.main.schedule { MainActor.assumeIsolated { show("\(index)") } }
-      } else {
-        #expect(SerialScheduler.scheduleOnMain { show("\(index)") })
-      }
-    }
-    #expect(journal.entries.isEmpty, "they never run inline")
-    _ = await Task.detached { SerialScheduler.scheduleOnMain { show("detached") } }.value
-    #expect(await journal.all(201) == (0..<200).map(String.init) + ["detached"])
-  }
-
   // MARK: Cancelling run
 
   @Test func cancelledBeforeItBeginsItNeverRuns() async throws {
@@ -135,19 +109,5 @@ struct DeliveryTests {
     await worker.drained(afterOpening: end)
     #expect(journal.entries.isEmpty)
     await live.none()
-  }
-
-  @Test func cancelledAfterItHasBegunItGoesOnToTheEnd() async throws {
-    let (begun, end) = (Gate(), Gate())
-    let task = immediately {
-      try await worker.run {
-        begun.open()
-        end.pass()
-        return "done"
-      }
-    }
-    await begun.opened()
-    task.cancel()
-    #expect(try await task.value(opening: end) == "done")
   }
 }

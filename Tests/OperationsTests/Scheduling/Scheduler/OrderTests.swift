@@ -93,19 +93,6 @@ struct OrderTests {
     #expect(await Tenant().isOnScheduler)
   }
 
-  @Test func eventsOfEachThreadRunInTheOrderInWhichTheyWereScheduled() async throws {
-    let (shelf, count) = (Shelf(on: scheduler), 25_000)
-    await onThreads(4) { thread in
-      for index in 0..<count { shelf.schedule { $0.items.append(thread * count + index) } }
-    }
-    // Events that overlap would trap.
-    let items = try await shelf.run { $0.items }
-    for thread in 0..<4 {
-      let own = items.filter { $0 / count == thread }
-      #expect(own == Array(thread * count..<(thread + 1) * count))
-    }
-  }
-
   // MARK: Coalescing
 
   private func coalesce(_ text: String) { scheduler.schedule(coalescing: "key") { journal.write(text) } }
@@ -146,16 +133,5 @@ struct OrderTests {
     note("last")
     await scheduler.drained(afterOpening: end)
     #expect(journal.entries == ["event", "operation", "new", "last"])
-  }
-
-  @Test func eventThatHasBegun_isNotReplaced() async {
-    scheduler.schedule(coalescing: "key") {
-      coalesce("second")
-      coalesce("third")
-      journal.write("first")
-    }
-    await journal.reaches(2)
-    await scheduler.drained()
-    #expect(journal.entries == ["first", "third"])
   }
 }
