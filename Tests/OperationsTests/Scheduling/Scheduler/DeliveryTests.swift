@@ -4,14 +4,6 @@ import OperationsTestSupport
 import Soak
 import Testing
 
-/// Returns the description of a value or of an error.
-private func text(of result: Result<some CustomStringConvertible, any Error>) -> String {
-  switch result {
-  case .success(let value): value.description
-  case .failure(let error): "\(error)"
-  }
-}
-
 /// Results that come back, by delivery or by `run`, weak events, and events on main.
 @Suite(.timeLimit(.minutes(5)))
 struct DeliveryTests {
@@ -71,15 +63,15 @@ struct DeliveryTests {
   // MARK: Main
 
   @Test @MainActor func onMainTheResultMayTouchTheMainActorsState() async {
-    worker.schedule({ () throws -> Int in throw TestError("broken") }, deliverOn: .main, { show(text(of: $0)) })
+    worker.schedule({ () throws -> Int in throw TestError("broken") }, deliverOn: .main, { show("\($0)") })
     let (shelf, object) = (Shelf(on: worker), SchedulableObject([7], on: worker))
     shelf.schedule { shelf in shelf.items = [1, 2] }
-    shelf.schedule({ $0.items }, deliverOn: .main, { show(text(of: $0)) })
-    object.schedule({ $0 }, deliverOn: .main, { show(text(of: $0)) })
+    shelf.schedule({ $0.items }, deliverOn: .main, { show("\($0)") })
+    object.schedule({ $0 }, deliverOn: .main, { show("\($0)") })
     await journal.reaches(3)
-    shelf.schedule({ $0.items.count }, deliverOn: home, { journal.write(text(of: $0)) })
-    object.schedule({ $0.count }, deliverOn: home, { journal.write(text(of: $0)) })
-    #expect(await journal.all(5) == ["broken", "[1, 2]", "[7]", "2", "1"])
+    shelf.schedule({ $0.items.count }, deliverOn: home, { journal.write("\($0)") })
+    object.schedule({ $0.count }, deliverOn: home, { journal.write("\($0)") })
+    #expect(await journal.all(5) == ["failure(broken)", "success([1, 2])", "success([7])", "success(2)", "success(1)"])
   }
 
   @Test @MainActor func whatIsScheduledOnMainForLaterMayTouchTheMainActorsState() async {
