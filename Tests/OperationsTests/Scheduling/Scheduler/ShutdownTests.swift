@@ -52,22 +52,6 @@ struct ShutdownTests {
     #expect(journal.entries == (0..<100).map(String.init) + ["run", "operation", "last"])
   }
 
-  @Test func discardRunsNothingThatHasNotBegun() async {
-    func event() -> @Sendable () -> Void { live.counted { journal.write("event") } }
-    let end = await scheduler.held()
-    for _ in 0..<2 {
-      scheduler.schedule(event())
-      scheduler.schedule(coalescing: "key", event())
-      scheduler.schedule(after: .seconds(3600), event())
-      immediately { [event = event()] in try await scheduler.run(event) }
-      scheduler.queue.addOperation {}
-    }
-    scheduler.shutDown(.discard)
-    await scheduler.drained(afterOpening: end)
-    #expect(journal.entries.isEmpty)
-    await live.none()
-  }
-
   @Test(arguments: [SerialScheduler.ShutdownMode.drain, .discard])
   func anEventMayShutItDown(_ mode: SerialScheduler.ShutdownMode) async {
     let end = await scheduler.held()
@@ -211,21 +195,6 @@ struct ShutdownTests {
     #expect(live.alive == 100)
     end.open()
     #expect(await seen.all(100) == (1...100).reversed())
-    await live.none()
-  }
-
-  @Test func closuresOfEveryKindAreReleasedAfterTheyRan() async throws {
-    scheduler.schedule(live.counted())
-    scheduler.schedule(coalescing: "key", live.counted())
-    let event = scheduler.schedule(after: .zero, live.counted())
-    let later = scheduler.schedule(after: .milliseconds(1), live.counted())
-    try await scheduler.run(live.counted())
-    try await scheduler.send(live.counted())
-    _ = await onThread { [body = live.counted()] in try scheduler.wait(body) }
-    await Notes(on: scheduler).perform(live.counted())
-    scheduler.schedule(live.counted(), deliverOn: other, { [body = live.counted()] _ in body() })
-    withExtendedLifetime((event, later)) {}
-    await scheduler.drained()
     await live.none()
   }
 }
