@@ -73,16 +73,6 @@ struct VirtualTimeTests {
 
   // MARK: Cancelling and shutting down
 
-  @Test func oneTimerWaitsForTheFirstAndNoneIsLeftBehind() async {
-    let events = (1...5).map { note("\($0)", after: .seconds($0)) }
-    #expect(clock.sleepers == 1)
-    for index in [0, 1, 3, 1] { events[index].cancel() }
-    #expect(clock.sleepers == 1)
-    await clock.advance(by: .seconds(5), draining: scheduler)
-    #expect(journal.entries == ["3 at 3", "5 at 5"])
-    #expect(clock.sleepers == 0)
-  }
-
   @Test func dueEventThatHasNotBegun_canBeCancelledAndIsThenNeitherQueuedNorDropped() async {
     let end = await scheduler.held()
     let events = [note("due", after: .seconds(1)), note("at once", after: .zero)]
