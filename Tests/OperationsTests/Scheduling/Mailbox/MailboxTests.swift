@@ -1,4 +1,3 @@
-import Soak
 import Testing
 
 @testable import Operations
@@ -47,18 +46,6 @@ import Testing
     #expect(accept(EventTicket(origin, capacity: .counted)).0 == .full)
     _ = mailbox.acceptSuspended()
     #expect(tickets[1].isWaiting)
-  }
-
-  @Test func withdrawnSuspendedEventsAreReleasedBeforeThereIsRoom() {
-    let live = LiveCount()
-    #expect(accept(EventTicket(origin, capacity: .counted)).0 == .accepted)
-    for _ in 0..<10_000 {
-      let token = LiveCount.Token(live)
-      let ticket = EventTicket(origin, capacity: .suspending(onAccept: { _ = token }))
-      #expect(accept(ticket).0 == .suspended)
-      #expect(mailbox.withdraw(ticket) != nil)
-    }
-    #expect(live.alive < 100)
   }
 
   @Test func timerThatWasCancelledTooLateChangesNothing() {
