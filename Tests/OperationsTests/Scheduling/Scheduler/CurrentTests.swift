@@ -66,16 +66,6 @@ struct CurrentTests {
     #expect(seen.entries == [true, true, true, true])
   }
 
-  @Test func elsewhereIsNowhere() async {
-    let isNowhere: @Sendable () -> Bool = { !scheduler.isCurrent && SerialScheduler.current == nil }
-    #expect(isNowhere())
-    #expect((try? await onThread(isNowhere).get()) == true)
-    #expect(await Task.detached { isNowhere() }.value)
-    OperationQueue().addOperation { seen.write(isNowhere()) }
-    DispatchQueue.global().async { seen.write(isNowhere()) }
-    #expect(await seen.all(2) == [true, true])
-  }
-
   @Test func onMainTheMainOneIsCurrent() async throws {
     #expect(SerialScheduler.main === SerialScheduler.main && SerialScheduler.main.queue === OperationQueue.main)
     let note: @Sendable () -> Void = { seen.write(Self.isOn(.main, not: scheduler)) }

@@ -82,17 +82,6 @@ struct OrderTests {
     #expect(seen == (0..<10).map(String.init) + ["a", "b"])
   }
 
-  /// An actor that does not conform to `ScheduledActor`.
-  private actor Tenant {
-    private nonisolated let scheduler = SerialScheduler(name: "tenant")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe scheduler.asUnownedSerialExecutor() }
-    var isOnScheduler: Bool { scheduler.isCurrent }
-  }
-
-  @Test func actorThatNamesTheExecutorItself_isOnTheScheduler() async {
-    #expect(await Tenant().isOnScheduler)
-  }
-
   // MARK: Coalescing
 
   private func coalesce(_ text: String) { scheduler.schedule(coalescing: "key") { journal.write(text) } }
