@@ -4,10 +4,7 @@ import Operations
 final class Shelf: Schedulable, @unchecked Sendable {
   let scheduler: SerialScheduler
   @Confined var items: [Int] = []
-  @Confined var labels: [String: [Int]]
+  @Confined var labels: [String: [Int]] = [:]
 
-  init(on scheduler: SerialScheduler, labels: [String: [Int]] = [:]) {
-    self.scheduler = scheduler
-    self.labels = labels
-  }
+  init(on scheduler: SerialScheduler) { self.scheduler = scheduler }
 }
