@@ -16,13 +16,6 @@ struct ManualClockTests {
     return operation
   }
 
-  private func sleep(for duration: Duration) -> Task<Duration, any Error> {
-    Task { [clock] in
-      try await clock.sleep(for: duration)
-      return clock.now.offset
-    }
-  }
-
   @Test func waitsOfTests_returnWhenTheirTaskIsCancelled() async {
     let (delay, grace) = (note("delay", after: .seconds(1)), Duration.seconds(3600))
     await start(delay)
@@ -54,17 +47,6 @@ struct ManualClockTests {
     #expect(clock.now.offset == .seconds(4005))
   }
 
-  @Test func dueSleepers_wakeInOrderOfTimeThenOfWaiting() async {
-    for (text, seconds) in [("c", 2), ("a", 1), ("d", 2), ("b", 1), ("late", 9)] {
-      await start(note(text, after: .seconds(seconds)))
-    }
-    #expect(clock.sleepers == 5)
-    clock.advance(by: .seconds(5))
-    #expect(journal.entries == ["a", "b", "c", "d"] && clock.sleepers == 1)
-    clock.advance(by: .seconds(4))
-    #expect(journal.entries.last == "late")
-  }
-
   @Test func waitThatBeginsDuringAnAdvance_countsFromThen() async {
     let first = note("first", after: .seconds(1))
     let second = note("second", after: .seconds(1))
@@ -78,29 +60,15 @@ struct ManualClockTests {
     #expect(journal.entries == ["first", "1.0 seconds", "second"] && clock.now.offset == .seconds(2))
   }
 
-  @Test func sleep_endsWhenItsTimeHasCome() async throws {
-    let task = sleep(for: .seconds(2))
-    await clock.waitForSleepers(1)
-    clock.advance(by: .seconds(1))
-    #expect(clock.sleepers == 1)
-    clock.advance(by: .seconds(1))
-    #expect(try await task.value == .seconds(2))
-    try await clock.sleep(until: .init(offset: .seconds(1)))
-  }
-
-  @Test func cancelledSleep_throws() async {
-    let task = sleep(for: .seconds(2))
-    await clock.waitForSleepers(1)
-    task.cancel()
-    await #expect(throws: CancellationError.self) { try await task.value }
-    #expect(clock.sleepers == 0)
+  @Test func sleepUntilATimeThatHasPassed_returns_andACancelledOneThrows() async throws {
+    try await clock.sleep(until: clock.now)
     let late = cancelledTask { [clock] in try await clock.sleep(for: .seconds(2)) }
     await #expect(throws: CancellationError.self) { try await late.value }
   }
 
   @Test func sleepCancelledWhileTheClockMoves_endsOnce() async {
     for _ in 0..<500 {
-      let task = sleep(for: .seconds(1))
+      let task = Task { [clock] in try await clock.sleep(for: .seconds(1)) }
       await onThreads(2) { [clock] thread in if thread == 0 { task.cancel() } else { clock.advance(by: .seconds(1)) } }
       task.cancel()
       _ = await task.result
@@ -125,14 +93,6 @@ struct ManualClockTests {
         }
       }
     }
-  }
-
-  @Test func run_reachesATimeoutIfNothingEndsEarlier() async {
-    let held = HeldOperation()
-    (held.clock, held.timeout) = (clock, .seconds(10))
-    OperationQueue().addOperation(held)
-    await clock.run(until: held)
-    #expect(held.errors as? [OperationError] == [OperationError(.timedOut, "")] && clock.now.offset == .seconds(10))
   }
 
   @Test func run_returnsWhenTheOperationFinishes_beforeTheGraceIsOver() async {
