@@ -75,7 +75,7 @@ struct TraceOutputTests {
     _ = try Picture(tracer.svg())
     await run([operation("<a & \"b\">\u{0}\n")])
     let picture = try Picture(tracer.svg(width: 0))
-    #expect(picture.text.contains { $0.hasPrefix("<a & \"b\">") } && picture.right <= 300)
+    #expect(picture.text.contains { $0.hasPrefix("&lt;a &amp; \"b\"&gt;") } && picture.right <= 300)
   }
 
   @Test func page_hasTheFailuresOfMembersAndRefersToNoFile() async {
@@ -98,34 +98,18 @@ struct TraceOutputTests {
     await queue.finished()
   }
 
-  /// The bars and the text of an SVG file, as an XML parser reads it.
-  private final class Picture: NSObject, XMLParserDelegate {
-    private(set) var bars: [(kind: String, left: Double, width: Double)] = []
-    private(set) var text = [""]
+  /// The bars and the text of a picture in SVG, which an XML parser can read.
+  private struct Picture {
+    let bars: [(kind: String, left: Double, width: Double)]
+    let text: [String]
 
     var right: Double { bars.map { $0.left + $0.width }.max() ?? 0 }
 
     init(_ svg: String) throws {
-      super.init()
-      let parser = XMLParser(data: Data(svg.utf8))
-      parser.delegate = self
-      try #require(parser.parse())
-    }
-
-    func parser(
-      _ parser: XMLParser,
-      didStartElement name: String,
-      namespaceURI: String?,
-      qualifiedName: String?,
-      attributes: [String: String]
-    ) {
-      text.append("")
-      guard name == "rect", let left = attributes["x"], let width = attributes["width"] else { return }
-      bars.append((attributes["class"] ?? "", Double(left) ?? -1, Double(width) ?? -1))
-    }
-
-    func parser(_ parser: XMLParser, foundCharacters string: String) {
-      text[text.count - 1] += string.trimmingCharacters(in: .newlines)
+      try #require(XMLParser(data: Data(svg.utf8)).parse())
+      bars = svg.matches(of: /<rect class="(\w+)" x="([0-9.]+)" y="\d+" width="([0-9.]+)"/)
+        .map { (String($0.1), Double($0.2) ?? -1, Double($0.3) ?? -1) }
+      text = svg.matches(of: />([^<>]+)<\/t/).map { String($0.1) }
     }
   }
 
@@ -207,8 +191,7 @@ struct TraceOutputTests {
 
   // MARK: The Trace Event Format
 
-  /// Runs a group of two downloads in a chain, an operation that waits for the group, an independent operation, and a
-  /// cancelled one.
+  /// Runs a group of two downloads in a chain, an operation that waits for it, an independent one, and a cancelled one.
   private func runDownloads() async {
     let cancelled = operation("cancelled")
     cancelled.cancel()
