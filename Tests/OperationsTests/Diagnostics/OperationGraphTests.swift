@@ -27,21 +27,6 @@ struct OperationGraphTests {
     #expect(graph.nodes.map { $0.dependencies.sorted() } == [[1, 2], [], []])
   }
 
-  @Test func membersAreInTheirGroup() {
-    let (a, b, after) = (operation("a"), operation("b"), operation("after"))
-    let inner = GroupOperation("inner") { a ==> b }
-    let outer = GroupOperation([inner, GroupOperation().named("empty")]).named("outer")
-    outer ==> after
-    let graph = OperationGraph([after])
-    let groups = graph.nodes.map { "\($0.name) in \($0.group.map { graph.nodes[$0].name } ?? "none")" }
-    #expect(
-      groups.sorted() == [
-        "a in inner", "after in none", "b in inner", "empty in outer", "inner in outer", "outer in none",
-      ]
-    )
-    #expect(graph.nodes.filter(\.isGroup).map(\.name).sorted() == ["empty", "inner", "outer"])
-  }
-
   @Test func aMember_bringsItsGroupButNotItsSiblings() {
     let (member, outside, last) = (operation("member"), operation("outside"), operation("last"))
     let group = GroupOperation([member, operation("sibling")]).named("group")
