@@ -11,31 +11,6 @@ struct StallPlaceTests {
 
   // MARK: Never added
 
-  @Test func aNeverAddedDependency_isTheRootOfItsDependents() async {
-    let names = ["missing", "first", "second", "third"]
-    let operations = names.map(operation)
-    chain(operations)
-    queue.addOperations(operations.dropFirst().reversed())
-    // A report must not read `isReady`: the next one could no longer tell that no queue has read it.
-    _ = queue.stallReport()
-    let report = queue.stallReport()
-    #expect(
-      "\(report)" == """
-        4 operations have not finished, in the queue “sync” or where it waits:
-        “missing” was never added to a queue or a group.
-        “first” waits for “missing”, which was never added to a queue or a group.
-        “second” waits for “first”; at the root, “missing” was never added to a queue or a group.
-        “third” waits for “second”; at the root, “missing” was never added to a queue or a group.
-        """
-    )
-    #expect(report.entries.map(\.operation) == names && report.entries.allSatisfy { $0.cause == .notEnqueued })
-    #expect(report.entries.map(\.waitsFor) == [[], ["missing"], ["first"], ["second"]])
-    #expect(report.entries.map(\.root) == [nil, "missing", "missing", "missing"])
-    #expect(report.entries.map(\.place) == [nil, "sync", "sync", "sync"])
-    queue.addOperation(operations[0])
-    await queue.finished()
-  }
-
   @Test func neverAddedNestedGroups_areTheRoot() async throws {
     let (member, waiting) = (operation("member"), operation("waiting"))
     let inner = GroupOperation([member]).named("inner")

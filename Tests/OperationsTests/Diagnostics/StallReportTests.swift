@@ -194,21 +194,6 @@ struct StallReportTests {
     await narrow.finished()
   }
 
-  @Test func ifBothSlotsAreInCycles_noOperationIsAboutToFinish() async {
-    let later = [operation("1"), operation("2")]
-    let groups = later.map { GroupOperation([$0 ==> operation("member")]) }
-    narrow.maxConcurrentOperationCount = 2
-    narrow.addOperations(groups)
-    await poll { groups.allSatisfy(\.isExecuting) }
-    narrow.addOperations(later)
-    let report = narrow.stallReport()
-    #expect(report.entries.count == 6)
-    #expect(report.entries.allSatisfy { $0.cause == .cycle && $0.description.contains("in a cycle") }, "\(report)")
-    #expect(!"\(report)".contains("about to"), "\(report)")
-    narrow.cancelAllOperations()
-    await narrow.finished()
-  }
-
   @Test func aLoweredLimitCanCloseACycle() async throws {
     let (held, inner, waiting) = (await narrow.holding(), HeldOperation(), operation("waiting"))
     narrow.maxConcurrentOperationCount = 2

@@ -11,21 +11,6 @@ struct StallSlotTests {
 
   // MARK: Suspended
 
-  @Test(arguments: [false, true]) func aChainOverThreeQueuesEndsAtTheSuspendedOne(isPlain: Bool) async throws {
-    let (middle, last) = (OperationQueue.named("B", limit: 1), OperationQueue.named("C"))
-    last.isSuspended = true
-    let operations = chain(["x", "y", "z"].map { isPlain ? BlockOperation {}.named($0) : operation($0) })
-    for (operation, queue) in zip(operations, [last, middle, queue]) { queue.addOperations([operation]) }
-    let report = queue.stallReport(alsoIn: [middle, last])
-    #expect(report.entries.map(\.operation) == ["x", "y", "z"] && report.entries.map(\.place) == ["C", "B", "sync"])
-    #expect(report.entries.allSatisfy { $0.cause == .suspended && $0.description.contains("“C” is suspended") })
-    #expect(report.entries.map(\.root) == [nil, "x", "x"])
-    let sentence = "“y” waits for “x”, which cannot start because the queue “C” is suspended."
-    #expect(report.entries[1].description == sentence)
-    last.isSuspended = false
-    await operations[2].finished()
-  }
-
   @Test func cancelledInASuspendedQueue_waitsForTheQueueOnly() async {
     let (a, b) = (operation("a"), BlockOperation {}.named("b"))
     operation("missing") ==> a
@@ -140,27 +125,6 @@ struct StallSlotTests {
   }
 
   // MARK: Keys
-
-  @Test func theHolderAndTheWaiterBefore_areNamed() async throws {
-    let (holder, waiting) = (await queue.holder(of: "key", in: domain), operation("waiting"))
-    let group = GroupOperation([BlockOperation {}.named("plain")]).named("group")
-    queue.addOperation(waiting.exclusive("key", "other", in: domain))
-    queue.addOperation(waiting ==> operation("after"))
-    queue.addOperation(group.exclusive("key", in: domain))
-    queue.addOperation(operation("last").exclusive("other", in: domain))
-    let report = queue.stallReport()
-    for name in ["waiting", "after", "last", "group", "plain"] {
-      #expect(try report.entry(name).cause == .exclusivity)
-    }
-    #expect(try report.entry("waiting").waitsFor == ["holder"] && report.entry("last").waitsFor == ["waiting"])
-    #expect(try report.entry("after").root == "holder" && report.entry("group").waitsFor.contains("holder"))
-    #expect(try report.entry("group").description.contains(/“key”.*“holder”/))
-    let sentence = "waits for the key “key”, held by “holder”, which has "
-    #expect(try report.entry("waiting").description.hasPrefix("“waiting” \(sentence)"))
-    let last = try report.entry("last").description
-    #expect(last.hasPrefix("“last” waits for the key “other” behind “waiting”, which \(sentence)"))
-    await queue.drained(opening: [holder.gate])
-  }
 
   @Test func theLimitOfTheKey_isNamed() async throws {
     let held = (0..<2).map { HeldOperation().named("held \($0)") }
