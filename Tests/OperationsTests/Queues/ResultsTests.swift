@@ -66,19 +66,6 @@ struct ResultsTests {
     #expect(sum == 190)
   }
 
-  @Test func leavingTheLoop_cancelsTheRest() async {
-    let operations = [ResultOperation { 1 }] + (0..<3).map { _ in HeldResult() as ResultOperation<Int> }
-    for await (operation, _) in queue.results(of: operations) {
-      #expect(operation === operations[0])
-      break
-    }
-    for operation in operations.dropFirst() {
-      #expect(operation.isCancelled)
-      operation.finish()
-    }
-    await queue.finished()
-  }
-
   @Test func aLoopThatNeverBegins_cancelsItsOperations() async throws {
     let operations = (0..<3).map { _ in ResultOperation { journal.write("never") } }
     try await cancelledTask { for await _ in queue.results(of: Array(operations[..<2])) { journal.write("never") } }

@@ -214,13 +214,6 @@ struct RunTests {
     #expect(try await task.value == false)
   }
 
-  @Test func theErrorOfTheClosure_isThrownAndIsTheOperations() async {
-    await #expect(throws: TestError("a")) { try await queue.run { throw TestError("a") } }
-    let operation = queue.addTask("upload") { () -> Int in throw TestError("b") }
-    await operation.finished()
-    #expect(operation.errors as? [TestError] == [TestError("b")] && operation.name == "upload")
-  }
-
   @Test(arguments: ["task", "result", "transform", "map"])
   func aSynchronousClosure_seesThatItsTaskOrItsOperationIsCancelled(kind: String) async {
     let (gate, seen) = (Gate(), Journal<Bool>())

@@ -47,14 +47,6 @@ struct SharedRunTests {
     #expect(logins.count == 1 && domain.sharedRuns.withLock { $0.isEmpty })
   }
 
-  @Test func theNextCallerAfterItsEndStartsANewOne() async throws {
-    for number in 1...3 {
-      async let value = login()
-      await startedLogin(number).finish(returning: number)
-      #expect(try await value == number)
-    }
-  }
-
   @Test func whatTheOperationWaitsForIsRunAsWell() async throws {
     let length = try await queue.run(sharing: "text", in: domain) { ResultOperation { "text" }.map(\.count) }
     #expect(length == 4)
