@@ -2,7 +2,6 @@ import Foundation
 import Operations
 import OperationsTestSupport
 
-/// How the time of operations with keys grows.
 enum KeyGrowthBenchmarks {
   static let all: [Benchmark] = [
     .growth("keys-one-operation", "keys of one operation", of: 10_000) { count in

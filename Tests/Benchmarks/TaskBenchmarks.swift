@@ -33,7 +33,6 @@ enum TaskBenchmarks {
     )
   }
 
-  /// What limits the work of tasks.
   private enum Limiter {
     case slots(OperationQueue)
     case group(GroupOperation)

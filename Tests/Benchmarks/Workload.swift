@@ -1,7 +1,6 @@
 import Foundation
 import Operations
 
-/// Something to be timed.
 struct Workload: Sendable {
   let name: String
   /// Returns the time a unit takes, in nanoseconds.
@@ -134,7 +133,6 @@ extension Workload {
 // MARK: - Steps of several benchmarks
 
 extension OperationQueue {
-  /// A queue that runs this many operations at once.
   static func limited(to count: Int) -> OperationQueue {
     let queue = OperationQueue()
     queue.maxConcurrentOperationCount = count

@@ -1,11 +1,9 @@
 import Foundation
 import Operations
 
-/// What must be true at the end of a round.
 struct SoakChecks {
   let world: SoakWorld
   var violations: [String] = []
-  /// The positions of the entries in the log.
   private var positions: [SoakLog.Entry: [Int]] = [:]
   var plan: SoakPlan { world.plan }
 
@@ -24,7 +22,6 @@ struct SoakChecks {
 
   func did(_ entry: SoakLog.Entry) -> Bool { positions[entry] != nil }
 
-  /// Whether it was enqueued.
   func isPresent(_ item: SoakItem) -> Bool { !item.isNewcomer || did(.added(item.index)) }
 
   func own(_ index: Int) -> AsyncOperation? { world.operations[index] as? AsyncOperation }
@@ -62,7 +59,6 @@ struct SoakChecks {
     }
   }
 
-  /// All queues are empty, and all keys free.
   private mutating func checkPlaces() {
     for report in world.queues.map({ $0.stallReport() }) where !report.entries.isEmpty {
       violations.append("\(report)")
@@ -168,7 +164,6 @@ struct SoakChecks {
 
   // MARK: Reasons of cancellations, and of operations that did not execute
 
-  /// Whether the item, or a group itself, has such an error.
   func has(_ code: OperationError.Code, _ item: SoakItem) -> Bool {
     if let group = world.operations[item.index] as? GroupOperation {
       return group.failures.contains { $0.path.count == 1 && code ~= $0.error }
@@ -180,7 +175,6 @@ struct SoakChecks {
     plan.actions.contains { if case .finish(item.index) = $0.deed { true } else { false } }
   }
 
-  /// The required inputs that have no value.
   func missingInputs(of item: SoakItem) -> [Int] {
     item.isInputOptional ? [] : item.inputs.filter { (try? world.output($0).result?.get()) == nil }
   }

@@ -103,7 +103,6 @@ final class SoakHome: Schedulable, @unchecked Sendable {
   }
 }
 
-/// The events of the producers.
 extension SoakWorld {
   /// Schedules all events, and waits until they have been run.
   func runEvents() async {

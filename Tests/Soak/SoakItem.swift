@@ -1,6 +1,5 @@
 import Operations
 
-/// An operation of a plan, and how it ends.
 struct SoakItem: Sendable {
   enum Place: Sendable, Equatable {
     case queue(Int)
@@ -9,7 +8,6 @@ struct SoakItem: Sendable {
     case group(Int)
   }
 
-  /// How its work ends.
   enum Way: CaseIterable, Sendable {
     case atOnce, elsewhere, twice, failing, failingElsewhere, byEvent
     /// It blocks its thread for a moment.
@@ -34,7 +32,6 @@ struct SoakItem: Sendable {
 
   enum Condition: CaseIterable, Sendable { case met, unmet, metLater, unmetLater, noFailed, noCancelled }
 
-  /// When it comes.
   enum Coming: Sendable, Equatable {
     case atFirst
     /// Added to its group by another member, while that executes.
@@ -91,7 +88,6 @@ struct SoakItem: Sendable {
     other.index != index && other.domain == domain && other.keys.contains(where: keys.contains)
   }
 
-  /// The outcome of its work.
   func outcome(of inputs: [Int]) throws -> Int {
     if isFailing { throw SoakError(item: index) }
     return value(of: inputs)
@@ -101,7 +97,6 @@ struct SoakItem: Sendable {
   func value(of inputs: [Int]) -> Int { inputs.reduce(index &+ 1) { ($0 &* 31) &+ $1 } }
 }
 
-/// What an item of a plan fails with.
 struct SoakError: Error, Hashable, CustomStringConvertible {
   let item: Int
   var description: String { "failure of \(item)" }

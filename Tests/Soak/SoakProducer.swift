@@ -6,7 +6,6 @@ package func onNewThread<Value: Sendable>(_ body: @escaping @Sendable () -> Valu
   await withCheckedContinuation { continuation in Thread.detachNewThread { continuation.resume(returning: body()) } }
 }
 
-/// Schedules events of a plan on a thread of its own.
 final class SoakProducer: Sendable {
   private let number: Int
   private let steps: [(home: Int, event: SoakEvent)]

@@ -42,7 +42,6 @@ final class SoakWatchdog: Sendable {
     var outcome: CheckedContinuation<[String], Never>?
   }
 
-  /// The objects of the round that are alive.
   let live = LiveCount()
   private let state = Locked(State())
 
@@ -59,7 +58,6 @@ final class SoakWatchdog: Sendable {
     }
   }
 
-  /// The names of the operations that have not been released.
   var survivors: [String] { state.withLock { $0.names }.filter { $0.operation.object != nil }.map(\.name) }
 
   /// Runs `body`, or gives up after `patience` and leaves it hanging.

@@ -2,7 +2,6 @@ import Foundation
 import Operations
 import OperationsTestSupport
 
-/// What happened to the operations, in order.
 final class SoakLog: Sendable {
   enum Entry: Hashable, Sendable {
     case started(Int)
@@ -53,7 +52,6 @@ final class SoakWatch: Sendable {
     changing = Set(plan.actions.compactMap { if case .limit(let index, _) = $0.deed { index } else { nil } })
   }
 
-  /// A member of a group has started.
   func start(_ index: Int, _ operation: Operation, in group: GroupOperation) {
     let item = plan.items[index]
     guard let outer = item.outer else { return }
@@ -75,7 +73,6 @@ final class SoakWatch: Sendable {
     }
   }
 
-  /// The work of an item begins.
   func enter(_ index: Int, _ operation: Operation) {
     let item = plan.items[index]
     if item.keys.isEmpty { return }

@@ -2,7 +2,6 @@ import Foundation
 import Operations
 import OperationsTestSupport
 
-/// How items become operations.
 extension SoakWorld {
   /// What makes up an item, itself at the end.
   func make(_ item: SoakItem) -> [Operation] {

@@ -2,7 +2,6 @@ import Testing
 
 @testable import Operations
 
-/// The decisions of stall reports and traces, as values.
 struct DiagnosticValueTests {
   @Test(arguments: [[1, 2], [2, 1]]) func ofTwoExecutingDependencies_theOneThatExecutesLongerCounts(order: [Int]) {
     func node(waitingFor others: [Int], elapsed: Duration? = nil) -> StallNode {

@@ -61,7 +61,6 @@ private struct Trace: Decodable {
   let traceEvents: [TraceEvent]
 }
 
-/// An event of the Trace Event Format.
 struct TraceEvent: Decodable {
   struct Arguments: Decodable {
     let name, state, group, waitedForKeys: String?

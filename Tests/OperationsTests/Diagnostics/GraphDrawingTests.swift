@@ -120,7 +120,6 @@ struct GraphDrawingTests {
   }
 }
 
-/// Graphviz, if it is installed.
 private enum Graphviz {
   static let isInstalled = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
     .contains { FileManager.default.isExecutableFile(atPath: "\($0)/dot") }

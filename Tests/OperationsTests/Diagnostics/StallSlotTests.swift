@@ -3,7 +3,6 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// Stall reports of operations that wait for a slot or a key.
 @Suite(.timeLimit(.minutes(5)))
 struct StallSlotTests {
   private let queue = OperationQueue.named("sync")

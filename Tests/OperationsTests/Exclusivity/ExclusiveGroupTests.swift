@@ -4,7 +4,6 @@ import Testing
 
 @testable import Operations
 
-/// Members that exclude each other, and groups that hold a key.
 @Suite(.timeLimit(.minutes(5)))
 struct ExclusiveGroupTests {
   private let domain = ExclusivityDomain()

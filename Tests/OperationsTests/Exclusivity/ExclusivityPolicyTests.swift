@@ -3,7 +3,6 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// What an operation does if its key is in use.
 @Suite(.timeLimit(.minutes(5)))
 struct ExclusivityPolicyTests {
   private let domain = ExclusivityDomain()
@@ -11,14 +10,12 @@ struct ExclusivityPolicyTests {
   private let journal = Journal<String>()
   private let clock = ManualClock()
 
-  /// Adds an operation that executes until its gate is opened.
   private func held(_ name: String, _ keys: ExclusivityKey..., policy: ExclusivityPolicy = .wait) -> HeldOperation {
     let operation = HeldOperation().named(name)
     queue.addOperation(operation.exclusive(keys, policy: policy, in: domain))
     return operation
   }
 
-  /// Returns an operation under the key “a”.
   private func note(_ name: String, policy: ExclusivityPolicy = .wait) -> NoteOperation {
     NoteOperation(name, journal).exclusive("a", policy: policy, in: domain)
   }

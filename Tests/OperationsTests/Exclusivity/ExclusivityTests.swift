@@ -5,13 +5,11 @@ import Testing
 @testable import Operations
 
 extension OperationQueue {
-  /// Returns an operation that executes in the queue and holds the key.
   func holder(of key: ExclusivityKey, in domain: ExclusivityDomain) async -> HeldOperation {
     await begin(HeldOperation().named("holder").exclusive(key, in: domain))
   }
 }
 
-/// Operations of queues that exclude each other.
 @Suite(.timeLimit(.minutes(5)))
 struct ExclusivityTests: NotingSuite {
   private let domain = ExclusivityDomain()

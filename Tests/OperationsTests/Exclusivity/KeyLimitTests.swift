@@ -4,7 +4,6 @@ import Testing
 
 @testable import Operations
 
-/// Limits that change, pauses and throttles, while keys are in use.
 @Suite(.timeLimit(.minutes(5)))
 struct KeyLimitTests {
   private let domain = ExclusivityDomain()

@@ -41,7 +41,6 @@ struct KeyTableTests {
 
   private func isHolding(_ ticket: KeyTicket) -> Bool { state(ticket) == .holding }
 
-  /// The claimants that have been called.
   private var called: [String] {
     effects.compactMap { if case .call(let claimant, _, _) = $0 { claimant.name } else { nil } }
   }

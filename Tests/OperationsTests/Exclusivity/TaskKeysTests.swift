@@ -5,7 +5,6 @@ import Testing
 
 @testable import Operations
 
-/// Keys that a task holds while it runs code of its own.
 @Suite(.timeLimit(.minutes(5)))
 struct TaskKeysTests {
   private let domain = ExclusivityDomain()
@@ -13,7 +12,6 @@ struct TaskKeysTests {
   private let journal = Journal<String>()
   private let gate = Gate()
 
-  /// Holds a key, with a slot or without, until the gate is opened.
   private func hold(
     _ claim: ExclusivityClaim = .exclusive("key"),
     _ name: String = "holder",

@@ -269,7 +269,6 @@ struct KeyTableInterleavingTests {
       )
     }
 
-    /// What can happen next.
     private var moves: [(inout Walk) -> Void] {
       var moves = actors.indices.flatMap { actor -> [(inout Walk) -> Void] in
         switch phases[actor] {

@@ -78,9 +78,7 @@ struct LifecycleWorld: InterleavedWorld {
 
   struct Deeds: Hashable {
     var starts = 0
-    /// How often the execution was granted.
     var executions = 0
-    /// How often `execute()` was called.
     var calls = 0
     var ends = 0
     var isFinished = false
@@ -90,7 +88,6 @@ struct LifecycleWorld: InterleavedWorld {
     var isStopped = false
     /// Whether a finish was requested, before or after the start.
     var isWantedFinished = false
-    /// How many finishes counted.
     var finishes = 0
     var errorsAtEnd: Int?
     /// The first event that decides how the operation ends.

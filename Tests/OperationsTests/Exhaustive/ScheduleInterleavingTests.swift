@@ -138,11 +138,8 @@ struct ScheduleInterleavingTests {
 /// A group's schedule, and what its engine has done about it.
 struct ScheduleWorld: InterleavedWorld {
   struct Member: Hashable {
-    /// Whether it finishes on another thread.
     var isAsynchronous = false
-    /// Whether the group processes its result.
     var isFailing = false
-    /// The member that it makes ready.
     var dependent: Int?
   }
 
@@ -225,7 +222,6 @@ enum ScheduleStep: InterleavedStep {
   case beginAdding([Int])
   case endAdding([Int], ready: [Int] = [])
   case becomeReady(Int, takenNext: Bool)
-  /// Cancels a member, unless it has been started.
   case cancel(Int)
   case begin, suspend, resume, windDown
   /// The group is closed in one of these ways.

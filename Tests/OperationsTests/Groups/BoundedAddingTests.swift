@@ -13,7 +13,6 @@ struct BoundedAddingTests: NotingSuite {
     members.map { member in immediately { await group.addOperation(member, whenBelow: count) } }
   }
 
-  /// Returns a group that executes, and its member.
   private func begun(staysOpen: Bool = false) async -> (group: GroupOperation, member: HeldOperation) {
     let member = HeldOperation()
     let group = GroupOperation([member])

@@ -42,7 +42,6 @@ struct DrainingTests: NotingSuite {
     }
   }
 
-  /// Runs a group that finishes before its member.
   private func finishEarly(_ group: GroupOperation, _ held: HeldOperation, byTimeout: Bool) async {
     let clock = ManualClock()
     if byTimeout { (group.clock, group.timeout) = (clock, .seconds(1)) } else { group.finishesWhenCancelled = true }

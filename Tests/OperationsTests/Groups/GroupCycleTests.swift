@@ -13,7 +13,6 @@ struct GroupCycleTests {
 
   private func named(_ names: String...) -> [AsyncOperation] { names.map { AsyncOperation().named($0) } }
 
-  /// Operations that wait for each other.
   private func cycle(_ names: String...) -> [AsyncOperation] {
     let operations = names.map { AsyncOperation().named($0) }
     chain(operations + [operations[0]])

@@ -18,7 +18,6 @@ private func primary(_ error: any Error) async -> String {
   return "success"
 }
 
-/// Errors of all kinds, thrown from every place that can throw.
 @Suite(.timeLimit(.minutes(5)))
 struct HostileErrorTests {
   static let kinds = [

@@ -5,7 +5,6 @@ import Testing
 
 @testable import Operations
 
-/// An operation that must not execute.
 func unexecuted() -> AsyncBlockOperation { AsyncBlockOperation { _ in Issue.record("executed") } }
 
 @Suite(.timeLimit(.minutes(5)))

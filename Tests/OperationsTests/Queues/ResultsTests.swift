@@ -4,7 +4,6 @@ import OperationsTestSupport
 import Soak
 import Testing
 
-/// The results of many operations as they come, and the first of several.
 @Suite(.timeLimit(.minutes(5)))
 struct ResultsTests {
   private let queue = OperationQueue()

@@ -5,13 +5,11 @@ import Testing
 
 @testable import Operations
 
-/// One operation for all callers that request it at once.
 @Suite(.timeLimit(.minutes(5)))
 struct SharedRunTests {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue()
 
-  /// The operations that have been made.
   private let logins = Journal<HeldResult>()
 
   private func login() async throws -> Int {

@@ -5,7 +5,6 @@ import Testing
 
 @testable import Operations
 
-/// Slots of a queue or a group that a task occupies while it runs code of its own.
 @Suite(.timeLimit(.minutes(5)))
 struct SlotTests {
   private let domain = ExclusivityDomain()
@@ -16,7 +15,6 @@ struct SlotTests {
 
   private final class Counter { var count = 0 }
 
-  /// Occupies the slot of the queue until the gate is opened.
   private func occupy() async -> Task<Void, any Error> {
     let begun = Gate()
     let task = immediately {
@@ -29,7 +27,6 @@ struct SlotTests {
     return task
   }
 
-  /// Waits for a slot of the queue or the group, and writes an entry in it.
   private func write(_ entry: String, inAGroup: Bool) async throws {
     if inAGroup {
       try await group.withSlot("slot") { journal.write(entry) }
@@ -204,7 +201,6 @@ struct SlotTests {
 }
 
 extension Notes {
-  /// Writes an entry in a slot of the queue.
   fileprivate func note(_ text: String, in queue: OperationQueue) async throws {
     try await queue.withSlot("note") { note(text) }
   }

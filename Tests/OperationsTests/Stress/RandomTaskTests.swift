@@ -22,7 +22,6 @@ struct RandomTaskTests {
     let isThrottled: Bool
   }
 
-  /// What a task does.
   private indirect enum Step {
     case keys([Want], [Step])
     case slot(place: Int, [Want], [Step])
@@ -68,7 +67,6 @@ struct RandomTaskTests {
       }
     }
 
-    /// Runs `body` as a new holder.
     nonisolated(nonsending) func hold(
       _ wants: [Want],
       in place: Int? = nil,
@@ -105,7 +103,6 @@ struct RandomTaskTests {
     }
   }
 
-  /// Draws what happens.
   private struct Plan {
     static let keys: [ExclusivityKey] = ["a", "b", "c", "d"]
 
@@ -281,7 +278,6 @@ struct RandomTaskTests {
       return operation
     }
 
-    /// Runs a task's steps, and checks the error that ends them.
     func runToTheEnd(_ steps: [Step]) async {
       do { try await run(steps) } catch { check(error) }
     }

@@ -176,7 +176,6 @@ struct RandomTurnTests {
 
     // MARK: Steps
 
-    /// Takes a step, and compares what has started meanwhile with what the model starts.
     func takeStep(adds: Bool) async throws {
       let executing = model.indices { $0 == .executing }
       let pending = model.indices { $0 != .executing && $0 != .over }
@@ -256,7 +255,6 @@ struct RandomTurnTests {
       await poll { [groups] in !groups.contains { $0.operations.contains { $0 === operation } } }
     }
 
-    /// Advances to the next end of a pause.
     private func advance() {
       guard let (job, end) = model.pauses.min(by: { $0.end < $1.end }) else { return }
       steps.append("advance to the return of \(job)")

@@ -3,7 +3,6 @@ import Operations
 import OperationsTestSupport
 
 extension Gate {
-  /// Blocks the thread until the gate is open.
   @available(*, noasync)
   func pass() {
     let signal = DispatchSemaphore(value: 0)
@@ -76,13 +75,11 @@ func cancelledTask<T: Sendable>(_ body: @escaping @Sendable () async throws -> T
   }
 }
 
-/// Keeps the processor busy.
 func work(for duration: Duration) {
   let end = ContinuousClock.now + duration
   while ContinuousClock.now < end {}
 }
 
-/// An actor that lives on a scheduler.
 actor Notes: ScheduledActor {
   nonisolated let scheduler: SerialScheduler
   private let journal: Journal<String>

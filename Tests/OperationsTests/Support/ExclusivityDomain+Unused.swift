@@ -1,7 +1,6 @@
 @testable import Operations
 
 extension ExclusivityDomain {
-  /// Whether the domain retains nothing.
   var isUnused: Bool {
     sharedRuns.withLock { $0.isEmpty }
       && KeyRegistry.withTable { table in !table.useIndices.keys.contains { $0.domain === self } }
@@ -9,7 +8,6 @@ extension ExclusivityDomain {
 }
 
 extension KeyTable {
-  /// Whether the table is empty and has no spare capacity.
   var isEmpty: Bool { entries.indices.isEmpty && uses.indices.isEmpty && useIndices.isEmpty && !useIndices.hasMuchRoom }
 }
 

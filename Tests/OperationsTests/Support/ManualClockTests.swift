@@ -8,7 +8,6 @@ struct ManualClockTests {
   private let clock = ManualClock()
   private let journal = Journal<String>()
 
-  /// Timed work of the package, which writes an entry when it is done.
   private func note(_ text: String, after delay: Duration) -> DelayOperation {
     let operation = DelayOperation(delay)
     operation.clock = clock

@@ -1,6 +1,5 @@
 import Operations
 
-/// An object of the base-class form.
 final class Shelf: Schedulable, @unchecked Sendable {
   let scheduler: SerialScheduler
   @Confined var items: [Int] = []

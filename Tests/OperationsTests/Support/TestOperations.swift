@@ -21,7 +21,6 @@ final class NoteOperation: AsyncOperation, @unchecked Sendable {
   }
 }
 
-/// A suite whose operations write to its journal.
 protocol NotingSuite {
   var journal: Journal<String> { get }
 }
@@ -83,12 +82,10 @@ struct TestError: Error, Hashable, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// Makes operations that fail before this attempt, and then succeed.
 func succeeding(at success: Int) -> @Sendable (Int) -> ResultOperation<Int> {
   { attempt in ResultOperation { if attempt < success { throw TestError("again") } else { attempt } } }
 }
 
-/// A plain Foundation operation that writes its name.
 func plain(_ name: String, _ journal: Journal<String>) -> BlockOperation {
   BlockOperation { journal.write(name) }.named(name)
 }

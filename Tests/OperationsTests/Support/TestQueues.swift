@@ -4,14 +4,12 @@ import OperationsTestSupport
 @testable import Operations
 
 extension OperationQueue {
-  /// A queue that runs this many operations at once.
   static func limited(to count: Int) -> OperationQueue {
     let queue = OperationQueue()
     queue.maxConcurrentOperationCount = count
     return queue
   }
 
-  /// A queue that does nothing until it is resumed.
   static func suspended() -> OperationQueue {
     let queue = OperationQueue()
     queue.isSuspended = true
@@ -29,7 +27,6 @@ extension OperationQueue {
     await begin(HeldOperation().named(name))
   }
 
-  /// Adds the operation by Foundation's own method.
   func addByFoundation(_ operation: Operation) { addOperation(operation) }
 
   /// Opens gates, resumes the queue, and waits until it is empty.
@@ -39,7 +36,6 @@ extension OperationQueue {
     await finished()
   }
 
-  /// Runs operations until they finish, with any outcome.
   func run(settling operations: [Operation]) async {
     addOperations(operations)
     for operation in operations { await operation.finished() }
@@ -53,7 +49,6 @@ extension OperationQueue {
     return operation
   }
 
-  /// Adds an operation, and returns it when it executes.
   @discardableResult
   func begin(_ held: HeldOperation) async -> HeldOperation { await add(held, until: held.begun) }
 

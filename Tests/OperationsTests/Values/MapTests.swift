@@ -13,7 +13,6 @@ final class HeldResult: ResultOperation<Int>, @unchecked Sendable {
   var followerCount: Int { core.withLock { $0.ledger.dependents?.entries ?? [] }.count { $0.operation != nil } }
 }
 
-/// Operations made of others' values.
 @Suite(.timeLimit(.minutes(5)))
 struct MapTests {
   private let queue = OperationQueue()

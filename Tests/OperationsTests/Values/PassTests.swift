@@ -4,7 +4,6 @@ import OperationsTestSupport
 import Soak
 import Testing
 
-/// Values on their way from one operation to another.
 @Suite(.timeLimit(.minutes(5)))
 struct PassTests {
   private let queue = OperationQueue()

@@ -26,7 +26,6 @@ struct BackoffTests {
     }
   }
 
-  /// A group that runs one member at a time.
   private func group(_ members: [Operation]) -> GroupOperation {
     let group = GroupOperation(members, maxConcurrentOperationCount: 1)
     group.clock = clock

@@ -10,7 +10,6 @@ struct RetryOperationTests {
   private let clock = ManualClock()
   private let journal = Journal<String>()
 
-  /// Fails until the given attempt.
   private func attempt(_ number: Int, succeedingAt success: Int) -> ResultOperation<Int> {
     ResultOperation { [journal] in
       journal.write("attempt \(number)")

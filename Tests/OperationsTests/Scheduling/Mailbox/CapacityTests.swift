@@ -3,12 +3,10 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// A scheduler that takes so many events and no more.
 @Suite(.timeLimit(.minutes(5)))
 struct CapacityTests {
   private let journal = Journal<String>()
 
-  /// Returns a scheduler, and the gate that holds it.
   private func held(_ count: Int, _ policy: EventCapacity.Policy) async -> (SerialScheduler, Gate) {
     let scheduler = SerialScheduler(name: "small", capacity: EventCapacity(count, whenFull: policy))
     return (scheduler, await scheduler.held())

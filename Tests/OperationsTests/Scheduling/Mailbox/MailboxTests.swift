@@ -2,7 +2,6 @@ import Testing
 
 @testable import Operations
 
-/// What the mailbox decides, step by step.
 @Suite final class MailboxTests {
   private let origin = EventOrigin()
   private var mailbox = Mailbox(EventCapacity(1, whenFull: .suspend))

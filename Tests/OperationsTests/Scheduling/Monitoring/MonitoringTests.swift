@@ -2,7 +2,6 @@ import Operations
 import OperationsTestSupport
 import Testing
 
-/// Counters, times, and the watchdog.
 @Suite(.timeLimit(.minutes(5)))
 struct MonitoringTests {
   private let clock = ManualClock()
@@ -11,7 +10,6 @@ struct MonitoringTests {
 
   init() { scheduler = SerialScheduler(name: "seen", clock: clock) }
 
-  /// Schedules an event that takes this long.
   private func work(for duration: Duration) { scheduler.schedule { clock.advance(by: duration) } }
 
   private func watch(_ limit: Duration) {

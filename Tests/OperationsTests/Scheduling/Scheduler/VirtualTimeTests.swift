@@ -4,7 +4,6 @@ import OperationsTestSupport
 import Soak
 import Testing
 
-/// Delayed events under a clock that the test moves.
 @Suite(.timeLimit(.minutes(5)))
 struct VirtualTimeTests {
   private let clock = ManualClock()
@@ -47,28 +46,6 @@ struct VirtualTimeTests {
     }
     await clock.advance(by: .seconds(5), draining: other, scheduler)
     #expect(journal.entries == ["event at 1"])
-  }
-
-  @Test func severalSchedulersFollowOneClockThroughManyPeriods() async {
-    let other = SerialScheduler(name: "other", clock: clock)
-    @Sendable func tick(on scheduler: SerialScheduler, then next: SerialScheduler) {
-      note(scheduler.name)
-      next.schedule(after: .seconds(1)) { tick(on: next, then: scheduler) }
-    }
-    scheduler.schedule { tick(on: scheduler, then: other) }
-    await clock.advance(by: .seconds(3), draining: other, scheduler)
-    #expect(journal.entries == ["later at 0", "other at 1", "later at 2", "other at 3"])
-    scheduler.shutDown()
-  }
-
-  @Test func dueEvent_runsAfterTheEventsThatWait() async {
-    let end = await scheduler.held()
-    scheduler.schedule(after: .seconds(1)) { note(scheduler.isCurrent ? "delayed" : "elsewhere") }
-    scheduler.schedule { note("before") }
-    clock.advance(by: .seconds(1))
-    scheduler.schedule { note("after") }
-    end.open()
-    #expect(await journal.all(3) == ["before at 1", "delayed at 1", "after at 1"])
   }
 
   // MARK: Cancelling and shutting down

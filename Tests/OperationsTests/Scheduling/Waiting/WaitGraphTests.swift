@@ -9,7 +9,6 @@ import Testing
   private let c = SerialScheduler(name: "c")
   private var graph = WaitGraph()
 
-  /// Begins a wait.
   private mutating func wait(
     _ waiter: SerialScheduler?,
     _ target: SerialScheduler,

@@ -130,7 +130,6 @@ struct WaitTests {
 
   // MARK: Schedulers that wait for each other
 
-  /// Returns the schedulers with these initials.
   private func schedulers(_ path: String) -> [SerialScheduler] {
     path.compactMap { initial in [a, b, c].first { $0.name.first == initial } }
   }
