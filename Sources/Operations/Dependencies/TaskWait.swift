@@ -11,8 +11,8 @@ struct TaskWait {
 
   /// The innermost operation, and the tasks inside it that hold keys.
   private var waiting: [any EnclosingWork] {
-    let index = works.firstIndex { $0.work is AsyncOperation }
-    return works.prefix(index.map { $0 + 1 } ?? works.count).map(\.work)
+    guard let last = works.firstIndex(where: { $0.work is AsyncOperation }) ?? works.indices.last else { return [] }
+    return works[...last].map(\.work)
   }
 
   func begin() { for work in waiting { work.beginAwaiting(awaited) } }

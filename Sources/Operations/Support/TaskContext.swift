@@ -26,7 +26,7 @@ final class TaskContext: Sendable {
   /// The context in which this thread runs work outside of any other task.
   private static let outermost = ThreadLocal<TaskContext>()
 
-  private static var isInTask: Bool { Task.basePriority != nil }
+  private static var isInTask: Bool { unsafe withUnsafeCurrentTask { unsafe $0 != nil } }
 
   /// Whether this thread runs a job that another executor has.
   static var isInJob: Bool { isInTask && outermost.current == nil }
