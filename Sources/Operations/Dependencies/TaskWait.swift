@@ -43,7 +43,7 @@ struct TaskWait {
     while node < min(snapshot.nodes.count, Self.stepsAtMost) {
       _ = snapshot.read(node, limit: Self.stepsAtMost)
       defer { node += 1 }
-      for case let operation as Operation in tasks[node]?.withAwaited({ $0 }) ?? [] {
+      for operation in tasks[node]?.withAwaited({ $0.compactMap { $0 as? Operation } }) ?? [] {
         snapshot.addWait(node, for: snapshot.index(of: operation), .task)
       }
       guard let own = snapshot.nodes[node].operation as? AsyncOperation else { continue }
