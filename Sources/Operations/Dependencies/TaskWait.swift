@@ -48,11 +48,9 @@ struct TaskWait {
       }
       guard let own = snapshot.nodes[node].operation as? AsyncOperation else { continue }
       if around.contains(where: { $0 === own }) { throw cycle(snapshot, tasks, through: node) }
-      let (wait, holdsSlot, turn, awaited) = own.core.withLock { core in
-        (core.lifecycle.phase.wait, core.holdsSlot, core.turn, core.extras?.awaited ?? [])
-      }
+      let (wait, holdsSlot, turn) = own.core.withLock { ($0.lifecycle.phase.wait, $0.holdsSlot, $0.turn) }
       if own.isCancelled { continue }
-      for case let keys as TaskKeys in awaited { try follow(keys, of: keys) }
+      for keys in own.awaitedKeys { try follow(keys, of: keys) }
       guard let wait else { continue }
       // A delay needs no slot after its pause.
       if !holdsSlot, wait != .delay { try own.refuseSlotCycle(among: around) }
@@ -68,7 +66,7 @@ struct TaskWait {
     {
       path.insert(waiting, at: 0)
     }
-    let operation = works.lazy.compactMap { $0.work as? AsyncOperation }.first
+    let operation = waiting.last as? AsyncOperation
     let name = operation?.displayName ?? works.lazy.compactMap { $0.keyClaimant?.name }.first ?? ""
     let names = path.compactMap { tasks[$0]?.name ?? snapshot.nodes[$0].operation?.displayName }.filter { $0 != name }
     let cycle = ([name] + names + [name]).joined(separator: " → ")

@@ -59,4 +59,6 @@ extension AsyncOperation: EnclosingWork {
   final func withAwaited<Result>(_ body: (inout [AnyObject]) -> Result) -> Result? {
     core.withLock { $0.lifecycle.phase.isOver ? nil : body(&$0.makeExtras().awaited) }
   }
+
+  final var awaitedKeys: [TaskKeys] { core.withLock { $0.extras?.awaited ?? [] }.compactMap { $0 as? TaskKeys } }
 }

@@ -127,7 +127,7 @@ struct StallWalk {
         nodes[node].reason = isOpen ? .waitsForMembers(isSuspended: group.isSuspended) : .ending
       } else if !own.represented.isExecuting, !own.represented.isReady {
         nodes[node].reason = .notReady(own.represented)
-      } else if let keys = own.core.withLock({ $0.extras?.awaited.first { $0 is TaskKeys } }) as? TaskKeys {
+      } else if let keys = own.awaitedKeys.first {
         waitForKeys(node, keys)
       } else {
         nodes[node].reason = .executing(own, for: elapsed, isCancelled: stamp.isCancelled)
