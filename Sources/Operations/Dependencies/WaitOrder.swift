@@ -8,14 +8,19 @@ struct WaitOrder {
   private(set) var stuck: [(items: [Int], cycle: [Int])] = []
   let dependents: [[Int]]
 
-  /// An item needs all of the items that it waits for, or the number in `needed`. All items that can complete after one
-  /// rank of the items that wait for nothing precede those of the next rank. An item that needs one of several items
-  /// therefore follows the first of them.
-  init(_ waits: [[Int]], needed: (Int) -> Int? = { _ in nil }, rank: (Int) -> Int = { _ in 0 }) {
+  /// An item needs all of the items that it waits for, the number in `needed`, or what its demand for a key says. All
+  /// items that can complete after one rank of the items that wait for nothing precede those of the next rank. An item
+  /// that needs one of several items therefore follows the first of them.
+  init(
+    _ waits: [[Int]],
+    needed: (Int) -> Int? = { _ in nil },
+    demands: [Int: KeyDemand] = [:],
+    rank: (Int) -> Int = { _ in 0 }
+  ) {
     var dependents = [[Int]](repeating: [], count: waits.count)
     for (waiter, waited) in waits.enumerated() { for one in waited { dependents[one].append(waiter) } }
     self.dependents = dependents
-    var missing = waits.indices.map { min(needed($0) ?? .max, waits[$0].count) }
+    var (missing, demands) = (waits.indices.map { min(needed($0) ?? .max, waits[$0].count) }, demands)
     let free = missing.indices.filter { missing[$0] == 0 }
     var done = 0
     for (_, free) in Dictionary(grouping: free, by: rank).sorted(by: { $0.key < $1.key }) {
@@ -23,6 +28,7 @@ struct WaitOrder {
       while done < order.count {
         for dependent in dependents[order[done]] where missing[dependent] > 0 {
           missing[dependent] -= 1
+          if demands[dependent]?.end(of: order[done]) == true { missing[dependent] = 0 }
           if missing[dependent] == 0 { order.append(dependent) }
         }
         done += 1
@@ -37,10 +43,9 @@ struct WaitOrder {
     let unvisited = -1
     var setOf = [Int?](repeating: nil, count: waits.count)
     for item in items { setOf[item] = unvisited }
-    var positions = setOf
+    var (positions, seen) = (setOf, setOf.map { $0 == nil })
     // In reverse, each set has an item that precedes all items of the sets that wait for it.
-    var seen = Set(order)
-    let left = postorder(from: items, isNew: { seen.insert($0).inserted }, next: { dependents[$0] })
+    let left = postorder(from: items, isNew: { !exchange(&seen[$0], with: true) }, next: { dependents[$0] })
     for root in left.reversed() where setOf[root] == unvisited {
       var set = [root]
       setOf[root] = stuck.count

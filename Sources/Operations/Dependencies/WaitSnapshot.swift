@@ -1,12 +1,12 @@
 import Foundation
 
-/// The graph of what operations wait for, in O(n + e) and without recursion. Operations change while they are read, and
+/// The graph of what operations and tasks wait for, in O(n + e) and without recursion. They change while they are read, and
 /// one lock is held at a time. A cycle is therefore real only if all of its nodes are still current at the end.
 struct WaitSnapshot {
   enum Scope {
-    /// A cancelled operation waits for its members only.
+    /// A cancelled operation waits for its members, and for the slot in which it finishes.
     case unfinished
-    /// Even of cancelled operations.
+    /// The dependencies and members of any operation, even of cancelled ones.
     case everything
     /// As ``everything``, up to dependencies that are in a queue or group or have been started.
     case free
@@ -20,14 +20,28 @@ struct WaitSnapshot {
     /// The end of an operation that has members waits for its own start.
     case ownStart
     case groupStart
-    /// A task that works for the operation waits for the end of another one. Not part of cycles of dependencies.
-    case task
-    /// A wait for a slot of a queue or group. Stall reports add this kind and the next two.
+    /// A task waits for something in the work of the node.
+    case task(TaskWait)
     case slot
     /// A wait for a key that admits `limit` holders.
     case key(limit: Int)
-    /// The slots or the key wait for an operation that uses them, or that comes first in the wait queue of the key.
+    /// A resource waits for what uses it, or for the claimant that comes first in the wait queue of a key.
     case user
+
+    /// Whether members with such waits only are on a cycle of dependencies.
+    var isOfDependencies: Bool { [.dependency, .member, .ownStart, .groupStart].contains(self) }
+  }
+
+  enum Subject {
+    /// The end of an operation, or the start of one that has members.
+    case operation(Operation, isStart: Bool)
+    /// A task that waits for keys or holds them, or a claimant that has left its keys to others.
+    case task(KeyClaimant)
+    case slots(of: WaitPlace)
+    case key(KeyTable.Obstacle)
+    case room(in: GroupOperation, below: Int)
+    /// One of several operations, whose results a task reads as they come.
+    case oneOf(@Sendable () -> [AsyncOperation])
   }
 
   /// While it does not change, the operation waits for the same.
@@ -37,77 +51,189 @@ struct WaitSnapshot {
     var isCancelled = false
   }
 
-  /// The end of an operation, the start of an operation that has members, or a resource of a stall report.
   struct Node {
-    let operation: Operation?
+    let subject: Subject
     var waits: [Wait] = []
+    /// The number of waits that must end, or nil if all of them must.
+    var needed: Int?
+    /// What must leave a key, because the weights and the limits of its holders differ.
+    var demand: KeyDemand?
+    var place: WaitPlace?
     var stamp = Stamp()
 
-    var isCurrent: Bool { operation.map { Stamp(of: $0) == stamp } ?? true }
+    var operation: Operation? { if case .operation(let operation, _) = subject { operation } else { nil } }
   }
 
   private(set) var nodes: [Node] = []
   private var ends: [ObjectIdentifier: Int] = [:]
   private var starts: [ObjectIdentifier: Int] = [:]
+  private var claimants: [ObjectIdentifier: Int] = [:]
+  private var slots: [ObjectIdentifier: Int] = [:]
+  private var keys: [KeyTable.Obstacle: Int] = [:]
+  private var others: [ObjectIdentifier: Int] = [:]
+  /// The places of operations, some of which do not store theirs. A released operation's address could be reused.
+  private var places: [ObjectIdentifier: (operation: Operation, place: WaitPlace)] = [:]
+  private var searched: [ObjectIdentifier: WaitPlace] = [:]
+  /// The operations whose place is unknown. A later part of the walk may still find the place.
+  private var unplaced: [(node: Int, operation: Operation)] = []
+  /// The waits of tasks, by their work.
+  private var taskWaits: [ObjectIdentifier: [TaskWait]] = [:]
   private let scope: Scope
 
-  /// Reads what `operations` wait for, directly or indirectly. They are the first nodes.
-  init(of operations: [Operation] = [], scope: Scope = .unfinished) {
+  /// Reads what operations and waits need in order to end, directly or indirectly. The operations are the first nodes.
+  init(
+    of operations: [Operation] = [],
+    waits: [TaskWait] = [],
+    scope: Scope = .unfinished,
+    lookingInto queues: [OperationQueue] = []
+  ) {
     self.scope = scope
+    if scope == .unfinished { taskWaits = Dictionary(grouping: WaitWatch.waits) { ObjectIdentifier($0.work) } }
+    for queue in queues { look(into: .queue(queue)) }
     for operation in operations { _ = index(of: operation) }
-    var index = 0
-    while index < nodes.count {
-      _ = read(index)
-      index += 1
+    for wait in waits { _ = index(of: wait) }
+    var next = 0
+    repeat {
+      while next < nodes.count {
+        visit(next)
+        next += 1
+      }
+      for (node, operation) in exchange(&unplaced, with: []) {
+        if let (_, place) = places[ObjectIdentifier(operation)] { waitForSlot(node, of: operation, in: place) }
+      }
+    } while next < nodes.count
+  }
+
+  /// Whether the nodes wait for the same as before. If all do, there was a moment at which all of them did.
+  func areCurrent(_ items: [Int]) -> Bool {
+    var again = self
+    again.taskWaits = Dictionary(grouping: WaitWatch.waits) { ObjectIdentifier($0.work) }
+    (again.searched, again.unplaced) = ([:], [])
+    for item in items {
+      again.nodes[item].waits = []
+      again.visit(item)
+    }
+    return items.allSatisfy { item in
+      let (node, other) = (nodes[item], again.nodes[item])
+      return node.stamp == other.stamp && node.waits.elementsEqual(other.waits) { $0 == $1 }
     }
   }
 
-  init?(of operation: Operation, limit: Int) {
-    scope = .unfinished
-    var (index, rest) = (index(of: operation), limit)
-    while index < nodes.count {
-      guard read(index, limit: rest) else { return nil }
-      rest -= nodes[index].waits.count
-      index += 1
-    }
+  func order(rank: (Int) -> Int = { _ in 0 }) -> WaitOrder {
+    let demands = nodes.indices.compactMap { node in nodes[node].demand.map { (node, $0) } }
+    return WaitOrder(
+      nodes.map { $0.waits.map(\.node) },
+      needed: { nodes[$0].needed },
+      demands: Dictionary(uniqueKeysWithValues: demands),
+      rank: rank
+    )
   }
 
-  mutating func index(of operation: Operation, isStart: Bool = false) -> Int {
+  func withoutWaits(of items: [Int]) -> Self {
+    var other = self
+    for item in items { other.nodes[item].waits = [] }
+    return other
+  }
+
+  func isStart(_ node: Int) -> Bool { if case .operation(_, true) = nodes[node].subject { true } else { false } }
+
+  // MARK: Nodes
+
+  private mutating func add(_ subject: Subject) -> Int {
+    nodes.append(Node(subject: subject))
+    return nodes.count - 1
+  }
+
+  private mutating func index(of operation: Operation, isStart: Bool = false) -> Int {
     let operation = operation.asMember ?? operation
     let id = ObjectIdentifier(operation)
     if let index = isStart ? starts[id] : ends[id] { return index }
     if isStart { starts[id] = nodes.count } else { ends[id] = nodes.count }
-    nodes.append(Node(operation: operation))
-    return nodes.count - 1
+    return add(.operation(operation, isStart: isStart))
   }
 
-  func isStart(_ node: Int) -> Bool { nodes[node].operation.map { starts[ObjectIdentifier($0)] == node } ?? false }
-
-  mutating func addResource() -> Int {
-    nodes.append(Node(operation: nil))
-    return nodes.count - 1
+  private mutating func index(of claimant: KeyClaimant) -> Int {
+    let id = ObjectIdentifier(claimant)
+    if let index = claimants[id] { return index }
+    claimants[id] = nodes.count
+    return add(.task(claimant))
   }
 
-  mutating func addWait(_ node: Int, for other: Int, _ kind: WaitKind) {
+  private mutating func index(of place: WaitPlace) -> Int {
+    if let index = slots[place.id] { return index }
+    slots[place.id] = nodes.count
+    return add(.slots(of: place))
+  }
+
+  private mutating func index(of obstacle: KeyTable.Obstacle) -> Int {
+    if let index = keys[obstacle] { return index }
+    keys[obstacle] = nodes.count
+    return add(.key(obstacle))
+  }
+
+  /// Nil if the wait is over.
+  private mutating func index(of wait: TaskWait) -> Int? {
+    switch wait.target {
+    case .operation(let operation): return operation.isFinished ? nil : index(of: operation)
+    case .keys(let keys): return index(of: keys)
+    case .turn(let queue): return index(of: .queue(queue))
+    case .room(let engine, let count): return engine.owner.map { index(of: wait, .room(in: $0, below: count)) }
+    case .oneOf(let operations): return index(of: wait, .oneOf(operations))
+    }
+  }
+
+  private mutating func index(of wait: TaskWait, _ subject: Subject) -> Int {
+    if let index = others[ObjectIdentifier(wait)] { return index }
+    others[ObjectIdentifier(wait)] = nodes.count
+    return add(subject)
+  }
+
+  func end(of operation: AsyncOperation) -> Int? { ends[ObjectIdentifier(operation)] }
+
+  private mutating func addWait(_ node: Int, for other: Int, _ kind: WaitKind) {
     nodes[node].waits.append((other, kind))
   }
 
-  /// Reads what a node waits for. Returns false without reading if there are more waits than the limit.
-  mutating func read(_ node: Int, limit: Int = .max) -> Bool {
-    guard let operation = nodes[node].operation else { return true }
+  private mutating func addTaskWaits(_ node: Int, of work: Work?) {
+    guard let work else { return }
+    for wait in taskWaits[ObjectIdentifier(work)] ?? [] {
+      if let index = index(of: wait) { addWait(node, for: index, .task(wait)) }
+    }
+  }
+
+  // MARK: Reading
+
+  private mutating func visit(_ node: Int) {
+    switch nodes[node].subject {
+    case .operation(let operation, let isStart): visit(node, operation, isStart: isStart)
+    case .task(let claimant): visit(node, claimant)
+    case .slots(let place): visitSlots(node, place)
+    case .key(let obstacle): visitKey(node, obstacle)
+    case .room(let group, let count):
+      let members = group.engine.members
+      if members.count < count { return }
+      nodes[node].needed = members.count - count + 1
+      for member in members { addWait(node, for: index(of: member), .user) }
+    case .oneOf(let operations):
+      nodes[node].needed = 1
+      for operation in operations() { addWait(node, for: index(of: operation), .user) }
+    }
+  }
+
+  private mutating func visit(_ node: Int, _ operation: Operation, isStart: Bool) {
     guard let own = operation as? AsyncOperation else {
       let stamp = Stamp(of: operation)
-      nodes[node].stamp = stamp
+      (nodes[node].stamp, nodes[node].place) = (stamp, places[ObjectIdentifier(operation)]?.place)
       waitForDependencies(node, operation.dependencies, stamp)
-      return nodes[node].waits.count <= limit
+      if scope == .unfinished, nodes[node].waits.isEmpty, stamp.phase.isPending { findSlot(node, of: operation) }
+      return
     }
-    let inside = own.runsOthersInside && !isStart(node) ? own.inside : nil
-    if limit < .max {
-      let memberCount = inside?.engineOfMembers?.state.withLock { $0.members.count } ?? 0
-      if own.core.withLock({ $0.ledger.dependencies.count }) + memberCount > limit { return false }
+    let inside = own.runsOthersInside && !isStart ? own.inside : nil
+    let (stamp, dependencies, outer, work) = own.core.withLock { core in
+      (Stamp(core), core.ledger.dependencies.entries, core.outer, core.work)
     }
-    let (stamp, dependencies, outer) = own.core.withLock { (Stamp($0), $0.ledger.dependencies.entries, $0.outer) }
     nodes[node].stamp = stamp
+    if scope == .unfinished { nodes[node].place = WaitPlace(of: own) ?? places[ObjectIdentifier(own)]?.place }
     let isEnding = scope == .unfinished && stamp.phase.isOver
     let members = isEnding ? [] : inside?.members.filter { scope != .unfinished || !$0.isFinished } ?? []
     if !members.isEmpty, scope != .unfinished || stamp.phase.isBeforeExecution {
@@ -120,14 +246,11 @@ struct WaitSnapshot {
       }
     }
     for member in members { addWait(node, for: index(of: member), .member) }
-    if scope == .unfinished, stamp.phase.isExecuting {
-      let awaited = own.core.withLock { $0.extras?.awaited ?? [] }
-      for case let operation as Operation in awaited where !operation.isFinished {
-        addWait(node, for: index(of: operation), .task)
-      }
-    }
     if let inside, !(inside is GroupOperation) { waitForDependencies(node, inside.dependencies, Stamp(of: inside)) }
-    return true
+    guard scope == .unfinished, !isEnding else { return }
+    if let group = inside as? GroupOperation { look(into: .group(group)) }
+    addTaskWaits(node, of: work)
+    if nodes[node].waits.isEmpty { waitForStart(node, of: own, stamp) }
   }
 
   private mutating func waitForDependencies(_ node: Int, _ dependencies: [Operation], _ stamp: Stamp) {
@@ -137,44 +260,133 @@ struct WaitSnapshot {
       addWait(node, for: index(of: dependency), .dependency)
     }
   }
-}
 
-extension WaitSnapshot {
-  typealias Blocked = (node: Node, cycle: [Operation])
-
-  var order: WaitOrder { WaitOrder(nodes.map { $0.waits.filter { $0.kind != .task }.map(\.node) }) }
-
-  /// The operation around each member, if its end is in the snapshot.
-  var enclosing: [ObjectIdentifier: Operation] {
-    var enclosing: [ObjectIdentifier: Operation] = [:]
-    for node in nodes {
-      for case let member? in node.waits.filter({ $0.kind == .member }).map({ nodes[$0.node].operation }) {
-        // The members of a private group are also those of the operation around it, which comes later.
-        enclosing[ObjectIdentifier(member)] = enclosing[ObjectIdentifier(member)] ?? node.operation
-      }
+  private mutating func waitForStart(_ node: Int, of operation: AsyncOperation, _ stamp: Stamp) {
+    switch stamp.phase {
+    // A cancelled operation waits only for a slot, in which it finishes.
+    case .pending where stamp.isCancelled: findSlot(node, of: operation)
+    case .pending(.groupStart), .pending(.dependencies), .pending(.slot), .paused(.slot): findSlot(node, of: operation)
+    case .pending(.turn), .suspended(.turn), .paused(.turn):
+      if let turn = operation.core.withLock({ $0.turn }) { waitForKeys(node, turn) }
+    case .pending, .suspended, .paused, .preparing, .executing, .skipped, .ending, .finished: break
     }
-    return enclosing
   }
 
-  /// Returns the operations on cycles, and those that depend on them, each after its dependencies. Sets that are no
-  /// concern, such as the members of a nested group, count as finished.
-  func blocked(in order: WaitOrder, where isConcern: ([Operation]) -> Bool) -> [Blocked] {
-    var cycles: [Int: [Operation]] = [:]
-    var blocked: [Blocked] = []
-    for set in order.stuck {
-      if !set.cycle.isEmpty, isConcern(set.items.compactMap { nodes[$0].operation }) {
-        let cycle = set.cycle.compactMap { nodes[$0].operation }.withoutRepeats { ObjectIdentifier($0) }
-        for node in set.items { cycles[node] = cycle }
-      } else {
-        // Cancelling a member does not cancel its group, so that only dependencies lead to cycles.
-        for node in set.items {
-          let waits = nodes[node].waits.lazy.filter { $0.kind == .dependency || $0.kind == .ownStart }
-          cycles[node] = waits.compactMap { cycles[$0.node] }.first
-        }
+  // MARK: Slots
+
+  /// Records the places of the operations in a queue or a group, and in the groups among them, at any depth.
+  private mutating func look(into place: WaitPlace) {
+    var toDo = [place]
+    while let place = toDo.popLast() {
+      guard searched.updateValue(place, forKey: place.id) == nil else { continue }
+      for operation in place.slots.operations {
+        places[ObjectIdentifier(operation)] = (operation, place)
+        if let group = (operation as? AsyncOperation)?.groupInside { toDo.append(.group(group)) }
       }
-      for node in set.items { if let cycle = cycles[node] { blocked.append((nodes[node], cycle)) } }
     }
-    return blocked
+  }
+
+  private mutating func findSlot(_ node: Int, of operation: Operation) {
+    if let place = nodes[node].place {
+      waitForSlot(node, of: operation, in: place)
+    } else if (operation as? AsyncOperation)?.isFree ?? true {
+      unplaced.append((node, operation))
+    }
+  }
+
+  private mutating func waitForSlot(_ node: Int, of operation: Operation, in place: WaitPlace) {
+    nodes[node].place = place
+    switch place {
+    case .group(let group) where group.state == .pending:
+      addWait(node, for: index(of: group, isStart: true), .groupStart)
+    case .group: addWait(node, for: index(of: place), .slot)
+    case .queue:
+      look(into: place)
+      // The ledger is read before the readiness, which therefore reflects any earlier notification of Foundation.
+      let own = operation as? AsyncOperation
+      let isNotificationPending = own?.core.withLock { !$0.isSatisfied || $0.lifecycle.isCancelled } ?? false
+      if isNotificationPending || own?.isReadyForFoundation ?? operation.isReady {
+        addWait(node, for: index(of: place), .slot)
+      }
+    }
+  }
+
+  /// Suspended and free slots wait for no node.
+  private mutating func visitSlots(_ node: Int, _ place: WaitPlace) {
+    let (isSuspended, limit, operations) = place.slots
+    if isSuspended || limit <= 0 { return }
+    let users = operations.filter(\.usesSlot)
+    if users.count < limit { return }
+    // If the limit has been lowered, more operations than the limit may be executing.
+    nodes[node].needed = users.count - limit + 1
+    for user in users { addWait(node, for: index(of: user), .user) }
+  }
+
+  // MARK: Keys
+
+  /// A claimant that has ended waits for those that still use its keys.
+  private mutating func visit(_ node: Int, _ claimant: KeyClaimant) {
+    let (state, borrowers) = KeyRegistry.withTable { table in
+      let state = claimant.ticket.flatMap { table.state(of: $0) }
+      return (state, state == .lending ? claimant.ticket.map { table.borrowers(of: $0) } ?? [] : [])
+    }
+    switch state {
+    case nil, .away, .called: break
+    case .waiting: waitForKeys(node, claimant)
+    case .holding, .replaced: addTaskWaits(node, of: claimant)
+    case .lending: for borrower in borrowers { addWait(node, for: index(of: borrower, isLending: false), .user) }
+    }
+  }
+
+  private mutating func waitForKeys(_ node: Int, _ claimant: KeyClaimant) {
+    for (obstacle, limit) in claimant.obstacles { addWait(node, for: index(of: obstacle), .key(limit: limit)) }
+  }
+
+  private mutating func visitKey(_ node: Int, _ obstacle: KeyTable.Obstacle) {
+    let users = KeyRegistry.withTable { $0.users(of: obstacle).first }
+    var demand = KeyDemand(obstacle)
+    for (claimant, ticket, share, isLending) in users {
+      let user = index(of: claimant, isLending: isLending, isStart: !obstacle.areHolders)
+      demand?.add(ticket, share, of: user)
+      addWait(node, for: user, .user)
+    }
+    // Holders may have left meanwhile.
+    if demand?.isMet == true { nodes[node].waits = [] }
+    nodes[node].demand = demand
+  }
+
+  private mutating func index(of claimant: KeyClaimant, isLending: Bool, isStart: Bool = false) -> Int {
+    if !isLending, let operation = claimant.operation {
+      return index(of: operation, isStart: isStart && operation.runsOthersInside)
+    }
+    return index(of: claimant)
+  }
+}
+
+/// What a claimant needs of a key: room beside its holders, some of which may leave. A limit that was set from outside may
+/// be lifted, and does not count.
+struct KeyDemand {
+  private let share: KeyEntry.Share
+  private var load = KeyUse.Load()
+  private var holders: [Int: [(ticket: KeyTicket, share: KeyEntry.Share)]] = [:]
+
+  /// Nil for the claimant before it in a wait queue, which must leave in any case.
+  init?(_ obstacle: KeyTable.Obstacle) {
+    guard case .holders(_, let limit, let weight) = obstacle else { return nil }
+    share = KeyEntry.Share(use: 0, limit: limit, weight: weight)
+  }
+
+  var isMet: Bool { load.admits(share) }
+
+  mutating func add(_ ticket: KeyTicket, _ share: KeyEntry.Share, of node: Int) {
+    load.add(ticket, share)
+    holders[node, default: []].append((ticket, share))
+  }
+
+  /// Returns whether the demand is met when a holder has left.
+  mutating func end(of node: Int) -> Bool {
+    for (ticket, share) in holders.removeValue(forKey: node) ?? [] { load.remove(ticket, share) }
+    return isMet
   }
 }
 

@@ -1,14 +1,19 @@
 import Foundation
 
 /// A claimant of keys: what the table of keys needs to know of an operation or a task.
-class KeyClaimant: @unchecked Sendable {
+class KeyClaimant: Work, @unchecked Sendable {
   /// Nil until the claimant enters the table, or never will. Its entry may have left the table for good, for example
   /// because a newer claimant has replaced it. Guarded by the lock of the registry.
   final var ticket: KeyTicket?
   /// One for each key and interval. Constant once the claimant has entered the table.
   final var claims: [KeyClaim]
 
-  init(_ claims: [KeyClaim] = []) { self.claims = claims }
+  init(_ claims: [KeyClaim] = [], caller: Work? = nil) {
+    self.claims = claims
+    super.init(caller: caller)
+  }
+
+  final override var claimant: KeyClaimant? { self }
 
   /// The name in lists of claimants. Nil if the claimant has finished or has been released.
   var name: String? { nil }
@@ -45,16 +50,9 @@ class KeyClaimant: @unchecked Sendable {
 
   func cancel(with error: OperationError?) {}
 
-  /// For each key that the claimant waits for, what is in its way. Read in one step with the users, because they may
-  /// leave. The users of known obstacles are left out.
-  final func obstacles(
-    withoutUsersOf isKnown: (KeyTable.Obstacle) -> Bool = { _ in false }
-  ) -> [(obstacle: KeyTable.Obstacle, limit: Int, users: [KeyClaimant])] {
-    KeyRegistry.withTable { table in
-      (ticket.map { table.obstacles(of: $0) } ?? []).map { obstacle, limit in
-        (obstacle, limit, isKnown(obstacle) ? [] : table.users(of: obstacle))
-      }
-    }
+  /// For each key that the claimant waits for, what is in its way.
+  final var obstacles: [(obstacle: KeyTable.Obstacle, limit: Int)] {
+    KeyRegistry.withTable { table in ticket.map { table.obstacles(of: $0) } ?? [] }
   }
 
   /// Moves the claimant in the wait queues. A priority that a task has lent is passed on to the holders of its keys.
@@ -69,18 +67,16 @@ class KeyClaimant: @unchecked Sendable {
   /// What keeps the claimant from its keys, as it appears in a sentence.
   final var awaited: String {
     if let restraint { return restraint.description }
-    let keys = obstacles().compactMap { obstacle, _, users -> String? in
-      let others = users.filter { $0 !== self }
-      if others.isEmpty { return nil }
-      let relation = obstacle.areHolders ? ", held by " : " behind "
-      return "the key \(obstacle.use.key.quoted)" + relation + others.listed(\.quotedName)
+    // A message of each of n claimants for n holders would take n² names.
+    let obstacles = KeyRegistry.withTable { table in
+      (ticket.map { table.obstacles(of: $0) } ?? []).map { ($0.obstacle, table.users(of: $0.obstacle, atMost: 8)) }
+    }
+    let keys = obstacles.filter { $0.1.total > 0 }.map { obstacle, users in
+      let (relation, rest) = (obstacle.areHolders ? ", held by " : " behind ", users.total - users.first.count)
+      let names = users.first.map(\.claimant).listed(\.quotedName) + (rest > 0 ? " and \(rest.others)" : "")
+      return "the key \(obstacle.key.quoted)" + relation + names
     }
     return keys.isEmpty ? "its keys" : keys.joined(separator: " and ")
-  }
-
-  /// The claimants around some work, innermost first.
-  static func around(_ work: (any EnclosingWork)?) -> [KeyClaimant] {
-    work?.enclosing.compactMap(\.keyClaimant) ?? []
   }
 }
 
@@ -92,13 +88,12 @@ extension OperationError {
       self.init(.excluded, "\(name) did not run because \(owner.quotedName) has the key \(key.quoted).")
     case .replaced(let newer):
       self.init(.replaced, "\(name) was cancelled because \(newer.quotedName) replaces it under the same key.")
-    case .deadlock(let key, let holder):
-      let holder = holder?.quotedName ?? "another operation"
-      let outer = claimant.operation == nil ? "task" : "group"
+    case .stronger(let key, let holder):
+      let holder = holder?.quotedName ?? "the work around it"
       self.init(
         .waitCycle,
-        "\(name) did not run because of a deadlock: it waits for the key \(key.quoted), which \(holder) holds, and "
-          + "\(holder) waits for a \(outer) around \(name). Let the \(outer)s request all of the keys."
+        "\(name) did not run because its claim to the key \(key.quoted) is stronger than that of \(holder) around it. "
+          + "Make this claim in \(holder)."
       )
     }
   }

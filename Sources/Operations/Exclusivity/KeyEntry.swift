@@ -30,9 +30,8 @@ enum KeyState: Hashable {
   case called(until: Int?)
   /// Holds its keys and, as a member, a slot.
   case holding
-  /// Holds its keys, and is about to be cancelled because a newer claimant replaces it. Its members leave by this time,
-  /// unless it goes on, as a task does.
-  case replaced(until: Int)
+  /// Holds its keys, and is about to be cancelled because a newer claimant replaces it.
+  case replaced
   /// Has ended. Its keys are held for those that still use them inside it.
   case lending
 
@@ -44,8 +43,6 @@ enum KeyState: Hashable {
   }
 
   var isCalled: Bool { if case .called = self { true } else { false } }
-
-  var isReplaced: Bool { if case .replaced = self { true } else { false } }
 }
 
 /// What starts a claimant when its keys admit it.

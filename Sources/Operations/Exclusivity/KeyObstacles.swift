@@ -15,80 +15,77 @@ extension KeyTable {
   /// Returns a claimant that holds a key, has been called for it, waits for it, or is away, in this order of preference.
   func claimant(of id: KeyUse.ID) -> KeyClaimant? {
     guard let use = useIndices[id].map({ uses[$0] }) else { return nil }
-    let called = use.called.tickets.first ?? use.passed.values.first?.load.tickets.first
+    let called = use.called.tickets.first ?? use.passedTickets.first
     let ticket = use.holders.tickets.first { entries.contains($0) } ?? called ?? use.first ?? use.away.first
     return ticket.flatMap { claimant($0) }
   }
 
-  /// What keeps a claimant from a key: its holders or, if the key admits another holder, the claimants before it.
+  /// What keeps claimants from a key: its holders or, if these admit another one, a claimant that comes first.
   enum Obstacle: Hashable {
-    case holders(KeyUse.ID)
-    /// One that has been called, or else the first in the wait queue.
-    case earlier(KeyUse.ID)
+    /// For all claims of the same kind.
+    case holders(KeyUse.ID, limit: Int, weight: Int)
+    case earlier(KeyUse.ID, KeyTicket)
 
-    var use: KeyUse.ID {
+    var key: ExclusivityKey {
       switch self {
-      case .holders(let use), .earlier(let use): use
+      case .holders(let use, _, _), .earlier(let use, _): use.key
       }
     }
 
     var areHolders: Bool { if case .holders = self { true } else { false } }
   }
 
-  /// Returns the obstacle of a waiting claimant for each of its keys, and the limit of the key.
-  func obstacles(of ticket: Ticket) -> [(obstacle: Obstacle, limit: Int)] {
+  typealias User = (claimant: KeyClaimant, ticket: Ticket, share: Entry.Share, isLending: Bool)
+
+  /// Returns the obstacle of a waiting claimant for each of its keys, and the limit of the key. What time or a caller
+  /// ends, such as a pause, a limit that was set, or a call, is none.
+  mutating func obstacles(of ticket: Ticket) -> [(obstacle: Obstacle, limit: Int)] {
     guard let entry = self[ticket], entry.state == .waiting else { return [] }
-    return entry.shares.filter { $0.interval == nil && !uses[$0.use].isClosed(to: $0) }.map { share in
-      let use = uses[share.use]
-      let isFree = use.holders.admits(share)
-      return (isFree ? .earlier(use.id) : .holders(use.id), min(share.limit, use.holders.smallestLimit))
+    var found: [(obstacle: Obstacle, limit: Int)] = []
+    for share in entry.shares where share.interval == nil && uses[share.use].pauses.isEmpty {
+      let (id, limit) = (uses[share.use].id, min(share.limit, uses[share.use].holders.smallestLimit))
+      if uses[share.use].holders.admits(share) {
+        if uses[share.use].called.count > 0 { continue }
+        let passed = uses[share.use].passed[entry.place]?.values.flatMap(\.load.tickets) ?? []
+        let earlier = passed.filter { entries[$0.place].rank < entry.rank }.min()
+        if let earlier = earlier ?? blocker(of: ticket, in: share.use) { found.append((.earlier(id, earlier), limit)) }
+      } else {
+        var unset = uses[share.use].holders
+        unset.limit = .max
+        if unset.admits(share) { continue }
+        found.append((.holders(id, limit: share.limit, weight: share.weight), limit))
+      }
+    }
+    return found
+  }
+
+  /// Returns up to `count` of the claimants that an obstacle consists of, by their arrival, and the number of all.
+  func users(of obstacle: Obstacle, atMost count: Int = .max) -> (first: [User], total: Int) {
+    switch obstacle {
+    case .earlier(let id, let ticket):
+      guard let use = useIndices[id], let user = user(ticket, of: use) else { return ([], 0) }
+      return ([user], 1)
+    case .holders(let id, _, _):
+      guard let use = useIndices[id] else { return ([], 0) }
+      let holders = uses[use].holders
+      return (holders.first(count).sorted().compactMap { user($0, of: use) }, holders.count)
     }
   }
 
-  /// Returns the holders for which a claimant waits or will wait, by key: those `known` that exclude it, or the others.
-  func holders(before waiter: KeyClaimant, inside outer: [KeyClaimant], among known: [KeyClaimant]) -> [[KeyClaimant]] {
-    let entry = waiter.ticket.flatMap { self[$0] }
-    if waiter.ticket != nil, entry?.state.isHolding ?? true { return [] }
-    let (outer, near) = (outer.compactMap(\.ticket), (outer + known).compactMap(\.ticket))
-    let claims = entry == nil ? waiter.claims.filter { $0.interval == nil } : []
-    // At the arrival at a key in use, these policies end the wait of the claimant or of the holders.
-    let ending = claims.filter { [.drop, .replace].contains($0.policy) }
-    if ending.contains(where: { useIndices[useID(of: $0, inside: outer)] != nil }) { return [] }
-    let new = claims.flatMap { claim in
-      parts(of: claim, inside: outer).compactMap { id, weight in
-        useIndices[id].map { Entry.Share(use: $0, limit: claim.limit, weight: weight) }
-      }
+  private func user(_ ticket: Ticket, of use: Int) -> User? {
+    guard let claimant = claimant(ticket), let share = self[ticket]?.shares.first(where: { $0.use == use }) else {
+      return nil
     }
-    return (entry?.shares ?? new).compactMap { share in
-      let use = uses[share.use]
-      var share = share
-      // A claimant that the holders admit waits behind the first one in the wait queue.
-      if use.holders.admits(share), let entry, entry.state == .waiting, let first = use.first.flatMap({ self[$0] }),
-        first.rank < entry.rank
-      {
-        share = first.shares.first { $0.use == share.use } ?? share
-      }
-      if share.interval != nil || use.isClosed(to: share) || use.holders.admits(share) { return nil }
-      var load = KeyUse.Load(limit: use.holders.limit)
-      let others = use.holders.tickets.filter { !near.contains($0) }
-      // Those around the claimant count: a stronger claim weighs only the rest. Ended work only lends its keys.
-      for ticket in use.holders.tickets where near.contains(ticket) && state(of: ticket) != .lending {
-        for held in self[ticket]?.shares ?? [] where held.use == share.use { load.add(ticket, held) }
-      }
-      let excluding = load.admits(share) ? others : load.tickets.filter { !outer.contains($0) }
-      return excluding.compactMap { claimant($0) }
-    }
+    return (claimant, ticket, share, state(of: ticket) == .lending)
   }
 
-  func users(of obstacle: Obstacle) -> [KeyClaimant] {
-    guard let use = useIndices[obstacle.use].map({ uses[$0] }) else { return [] }
-    let tickets =
-      switch obstacle {
-      case .holders: use.holders.tickets.sorted()
-      case .earlier:
-        [use.called.tickets.min() ?? use.passed.values.flatMap(\.load.tickets).min() ?? use.first].compactMap(\.self)
-      }
-    return tickets.compactMap { claimant($0) }
+  /// Returns the claimants that use the keys of a holder.
+  func borrowers(of ticket: Ticket) -> [KeyClaimant] {
+    (self[ticket]?.shares ?? []).filter { $0.interval == nil }.flatMap { share -> [KeyClaimant] in
+      let id = KeyUse.ID(domain: uses[share.use].id.domain, key: uses[share.use].id.key, holder: ticket)
+      guard let inner = useIndices[id].map({ uses[$0] }) else { return [] }
+      return (inner.holders.tickets + inner.claimants).compactMap { claimant($0) }
+    }
   }
 
   /// What keeps a waiting claimant from a key, apart from other claimants.

@@ -22,6 +22,7 @@ enum KeyRegistry {
     table.withLock { table in
       // A throttled key has two claims. Comparing up to 32 keys takes less time than hashing one.
       guard keys.claims.count == 1, table.early.count < 32 else { return false }
+      if keys.isInsideOther, !keys.enclosing.isEmpty { return false }
       let id = keys.claims[0].id
       if id.limit < .max || table.useIndices[id] != nil { return false }
       if table.early.contains(where: { $0.claims[0].id == id }) { return false }
@@ -32,7 +33,10 @@ enum KeyRegistry {
 
   /// Releases the key of a task that has not entered the table. Returns false if it has.
   static func release(_ keys: TaskKeys) -> Bool {
-    table.withLock { table in table.early.lastIndex { $0 === keys }.map { table.early.remove(at: $0) } } != nil
+    let isEarly =
+      table.withLock { table in table.early.lastIndex { $0 === keys }.map { table.early.remove(at: $0) } } != nil
+    if isEarly { keys.end() }
+    return isEarly
   }
 
   /// Changes the table, and carries out the effects after releasing the lock.
@@ -63,14 +67,8 @@ enum KeyRegistry {
   }
 
   private static func timerDidFire() {
-    let search = table.withLock { table in
-      table.timerTime = nil
-      table.now = CoarseTime.now.milliseconds
-      return table.beginDeadlockSearch()
-    }
-    let findings = search?.findings() ?? []
     change { table, effects in
-      for finding in findings { table.resolve(finding, &effects) }
+      table.timerTime = nil
       table.timeDidPass(&effects)
     }
   }
@@ -84,6 +82,7 @@ enum KeyRegistry {
       case .lend(let priority, let claimant):
         // In a trampoline, because the members of a holder may wait for keys in turn, and lend it to their holders.
         Trampoline.run { claimant.operation?.escalatePriority(to: TaskPriority(rawValue: priority)) }
+      case .watch(let claimant): if let operation = claimant.operation { WaitWatch.watch(operation) }
       case .cancel(let claimant, let refusal): claimant.cancel(with: refusal.map { OperationError(claimant, $0) })
       case .release: break
       }
@@ -91,6 +90,7 @@ enum KeyRegistry {
   }
 
   static func pause(_ id: KeyUse.ID, for interval: Duration, on clock: any Clock<Duration>) {
+    if interval <= .zero { return }
     let time = ElapsedTime(clock)
     count(change { table, _ in table.pause(id, for: interval) { interval - time.now } }, since: time)
   }

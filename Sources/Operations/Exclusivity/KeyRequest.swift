@@ -64,8 +64,8 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     _ request: Int = 0,
     _ new: (engine: GroupEngine, number: Int, flow: ExclusivityKey?)? = nil
   ) -> KeyState {
-    let enclosing = KeyClaimant.around(owner)
-    for claim in claims where claim.policy == .drop { releaseFinishedHolders(of: claim, inside: enclosing) }
+    _ = owner.ownWork
+    for claim in claims where claim.policy == .drop { releaseFinishedHolders(of: claim) }
     let priority = owner.queuePriority
     let state = KeyRegistry.change { table, effects in
       if let ticket {
@@ -106,7 +106,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   }
 
   /// Releases the keys of operations that have finished but are still notifying their observers.
-  private func releaseFinishedHolders(of claim: KeyClaim, inside enclosing: [KeyClaimant]) {
+  private func releaseFinishedHolders(of claim: KeyClaim) {
     while true {
       let owner = KeyRegistry.withTable { table in
         table.claimant(of: table.useID(of: claim, inside: enclosing.compactMap(\.ticket)))

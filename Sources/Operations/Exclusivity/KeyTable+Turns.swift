@@ -8,7 +8,7 @@ extension KeyTable {
     if hasTurn(ticket) { return call(ticket, &effects) }
     enterLines(ticket)
     lend(from: ticket, &effects)
-    if entries[ticket.place].holder != nil { suspectDeadlock() }
+    if entries[ticket.place].holder != nil, let claimant = claimant(ticket) { effects.append(.watch(claimant)) }
   }
 
   mutating func enterLines(_ ticket: Ticket) {
@@ -94,34 +94,36 @@ extension KeyTable {
   mutating func hasTurn(_ ticket: Ticket) -> Bool {
     for share in entries[ticket.place].shares {
       let passed = passed(before: ticket, in: share.use)
-      if !uses[share.use].admits(share, beside: passed) || !isNext(ticket, in: share.use) { return false }
+      if !uses[share.use].admits(share, beside: passed) || blocker(of: ticket, in: share.use) != nil { return false }
     }
     return true
   }
 
   /// The claimants of the same place that have been called before this one, and that others pass.
-  func passed(before ticket: Ticket, in use: Int) -> KeyUse.Load? {
-    let (place, rank) = (entries[ticket.place].place, entries[ticket.place].rank)
-    // A claimant nearly always comes after all of them, or before them. Otherwise, each of them is compared.
-    guard let passed = uses[use].passed[place], let first = self.passed[place]?.first, first < rank else { return nil }
-    if passed.last < rank { return passed.load }
-    var load = KeyUse.Load()
-    for other in passed.load.tickets where entries[other.place].rank < rank {
-      for share in entries[other.place].shares where share.use == use { load.add(other, share) }
+  func passed(before ticket: Ticket, in use: Int) -> [KeyUse.Load] {
+    let rank = entries[ticket.place].rank
+    guard let levels = uses[use].passed[entries[ticket.place].place] else { return [] }
+    return levels.filter { $0.key >= rank.priority }.map { priority, passed in
+      // A claimant nearly always comes after all of its priority. Otherwise, each of them is compared.
+      if priority > rank.priority || passed.last < rank { return passed.load }
+      var load = KeyUse.Load()
+      for other in passed.load.tickets where entries[other.place].rank < rank {
+        for share in entries[other.place].shares where share.use == use { load.add(other, share) }
+      }
+      return load
     }
-    return load
   }
 
-  /// Whether the claimants before this one let it pass.
-  mutating func isNext(_ ticket: Ticket, in use: Int) -> Bool {
-    if uses[use].first == nil || entries[ticket.place].isPreferred { return true }
+  /// The claimant before this one that does not let it pass, if there is one.
+  mutating func blocker(of ticket: Ticket, in use: Int) -> Ticket? {
+    if uses[use].first == nil || entries[ticket.place].isPreferred { return nil }
     let heads = uses[use].heads
     for case let head? in heads.all {
-      if head >= entries[ticket.place].rank { return true }
-      if entries[head.ticket.place].line == entries[ticket.place].line { return false }
-      if !waits(head.ticket, forHolderAround: ticket), blocks(head.ticket, use) { return false }
+      if head >= entries[ticket.place].rank { return nil }
+      if entries[head.ticket.place].line == entries[ticket.place].line { return head.ticket }
+      if !waits(head.ticket, forHolderAround: ticket), blocks(head.ticket, use) { return head.ticket }
     }
-    return true
+    return nil
   }
 
   /// Whether others must not pass a claimant that waits. Its queue or group is not full or suspended, as far as it is known.
@@ -187,7 +189,7 @@ extension KeyTable {
     let (place, rank) = (entries[ticket.place].place, entries[ticket.place].rank)
     entries[ticket.place].state = .called(until: nil)
     for share in entries[ticket.place].shares {
-      uses[share.use].passed[place, default: KeyUse.Passed(last: rank)].add(share, rank)
+      uses[share.use].passed[place, default: [:]][rank.priority, default: KeyUse.Passed(last: rank)].add(share, rank)
     }
     passed[place, default: ArrayDeque()].insert(rank)
     close(place)
@@ -195,14 +197,16 @@ extension KeyTable {
 
   mutating func endCall(_ ticket: Ticket) {
     let (shares, place) = (entries[ticket.place].shares, entries[ticket.place].place)
+    let priority = entries[ticket.place].rank.priority
     usesToServe += shares.map(\.use)
     if case .called(let until?) = entries[ticket.place].state {
       calls.remove(Call(until: until, ticket: ticket))
       for share in shares { uses[share.use].called.remove(ticket, share) }
     } else {
       for share in shares {
-        uses[share.use].passed[place]?.load.remove(ticket, share)
-        if uses[share.use].passed[place]?.load.count == 0 { uses[share.use].passed[place] = nil }
+        uses[share.use].passed[place]?[priority]?.load.remove(ticket, share)
+        if uses[share.use].passed[place]?[priority]?.load.count == 0 { uses[share.use].passed[place]?[priority] = nil }
+        if uses[share.use].passed[place]?.isEmpty == true { uses[share.use].passed[place] = nil }
       }
       passed[place]?.remove(entries[ticket.place].rank)
       if passed[place]?.isEmpty == true { passed[place] = nil }
@@ -284,10 +288,7 @@ extension KeyTable {
   // MARK: Time
 
   /// When to call ``timeDidPass(_:)``.
-  var deadline: Int? {
-    guard let call = calls.first?.until else { return searchTime }
-    return min(call, searchTime ?? call)
-  }
+  var deadline: Int? { calls.first?.until }
 
   /// Lets the next claimants pass those that have not been started in time.
   mutating func timeDidPass(_ effects: inout [Effect]) {
@@ -298,10 +299,14 @@ extension KeyTable {
     serve(&effects)
   }
 
-  /// A search costs more with more entries.
-  mutating func suspectDeadlock() { if searchTime == nil { searchTime = now + 20 + entries.count / 200 } }
+  /// Whether a member of a holder waits for nothing but its turn, behind claimants that wait for the holder.
+  mutating func mayPass(_ ticket: Ticket) -> Bool {
+    guard self[ticket]?.holder != nil else { return false }
+    let obstacles = obstacles(of: ticket)
+    return !obstacles.isEmpty && obstacles.allSatisfy { !$0.obstacle.areHolders }
+  }
 
-  /// Lets a member pass all that wait before it, because they wait for a holder around it.
+  /// Lets a member pass all that wait before it.
   mutating func prefer(_ ticket: Ticket, _ effects: inout [Effect]) {
     guard state(of: ticket) == .waiting else { return }
     entries[ticket.place].isPreferred = true

@@ -18,6 +18,8 @@ struct KeyTable {
     /// A throttled claimant starts. The caller ends this start after an interval on the claimant's clock.
     case count(Start, KeyClaimant)
     case lend(UInt8, KeyClaimant)
+    /// A member of a holder waits.
+    case watch(KeyClaimant)
     case cancel(KeyClaimant, Refusal?)
     /// Keys that are no longer in use. They may hold the last references to objects of the program.
     case release(Any)
@@ -26,8 +28,8 @@ struct KeyTable {
   enum Refusal {
     case excluded(from: ExclusivityKey, by: KeyClaimant)
     case replaced(by: KeyClaimant)
-    /// The claimant would wait forever.
-    case deadlock(ExclusivityKey, holder: KeyClaimant?)
+    /// A holder around the claimant has a weaker claim to the key.
+    case stronger(ExclusivityKey, holder: KeyClaimant?)
   }
 
   /// A start under a throttled key, which counts as a holder until it leaves the window, or a pause of a key.
@@ -51,8 +53,6 @@ struct KeyTable {
   var claimants: [KeyClaimant?] = []
   var uses = SlotList(vacant: KeyUse.vacant)
   var useIndices: [KeyUse.ID: Int] = [:]
-  /// When to search for a deadlock, if one may have closed since the last search.
-  var searchTime: Int?
   var nextNumber = 0
   var calls = ArrayDeque<Call>()
   /// The called claimants that others pass, by place.
@@ -96,7 +96,9 @@ struct KeyTable {
     request: Int = 0,
     _ effects: inout [Effect]
   ) {
-    let isAdmitted = applyPolicies(of: claimant, inside: enclosing, &effects)
+    let refusal = strongerClaim(of: claimant, inside: enclosing).map { Effect.cancel(claimant, $0) }
+    if let refusal { effects.append(refusal) }
+    let isAdmitted = refusal == nil && applyPolicies(of: claimant, inside: enclosing, &effects)
     let ticket = makeTicket()
     claimant.ticket = ticket
     if !isAdmitted { return }
@@ -104,10 +106,10 @@ struct KeyTable {
     let rank = Entry.Rank(priority: priority, ticket: ticket)
     var entry = Entry(rank: rank, enclosing: enclosing, holder: holder, place: place, request: request, lent: lent)
     for claim in claimant.claims {
-      for (id, weight) in parts(of: claim, inside: enclosing) {
-        entry.shares.append(Entry.Share(use: join(id), limit: claim.limit, weight: weight, interval: claim.interval))
-        if let lender = id.holder { entries[lender.place].loans += 1 }
-      }
+      let id = useID(of: claim, inside: enclosing)
+      let share = Entry.Share(use: join(id), limit: claim.limit, weight: claim.weight, interval: claim.interval)
+      entry.shares.append(share)
+      if let lender = id.holder { entries[lender.place].loans += 1 }
     }
     if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
     entries.insert(entry)
@@ -115,27 +117,27 @@ struct KeyTable {
     serve(&effects)
   }
 
-  /// The enclosing holders of a key, innermost first, and what they take of it. A throttle counts in the whole program.
-  func lenders(of claim: KeyClaim, inside enclosing: [Ticket]) -> [(ticket: Ticket, share: Entry.Share)] {
-    if claim.interval != nil { return [] }
-    return enclosing.compactMap { ticket in
-      guard state(of: ticket)?.isHolding == true else { return nil }
-      return share(of: ticket, claim.key, in: claim.domain).map { (ticket, $0) }
-    }
+  /// The innermost enclosing holder of a key, and what it takes of the key. A throttle counts in the whole program.
+  func lender(of claim: KeyClaim, inside enclosing: [Ticket]) -> (ticket: Ticket, share: Entry.Share)? {
+    if claim.interval != nil { return nil }
+    return enclosing.lazy.filter { state(of: $0)?.isHolding == true }
+      .compactMap { ticket in share(of: ticket, claim.key, in: claim.domain).map { (ticket, $0) } }.first
   }
 
   /// Returns the use of the key among the members of the innermost enclosing holder of the key, or else in the program.
-  func useID(of claim: KeyClaim, inside enclosing: [Ticket]) -> KeyUse.ID { parts(of: claim, inside: enclosing)[0].id }
+  func useID(of claim: KeyClaim, inside enclosing: [Ticket]) -> KeyUse.ID {
+    let lender = lender(of: claim, inside: enclosing)?.ticket
+    return KeyUse.ID(domain: claim.domain, key: claim.key, holder: lender, interval: claim.interval)
+  }
 
-  /// A claim uses the enclosing holder's key. A stronger claim takes the rest from the use to which the holder belongs.
-  func parts(of claim: KeyClaim, inside enclosing: [Ticket]) -> [(id: KeyUse.ID, weight: Int)] {
-    var (parts, weight) = ([(id: KeyUse.ID, weight: Int)](), claim.weight)
-    for (lender, share) in lenders(of: claim, inside: enclosing) {
-      parts.append((KeyUse.ID(domain: claim.domain, key: claim.key, holder: lender), weight))
-      if claim.limit >= share.limit, claim.weight <= share.weight { return parts }
-      weight = max(claim.weight - share.weight, 0)
+  /// A holder lends at most what it takes itself. An exclusive holder takes the whole key.
+  func strongerClaim(of claimant: KeyClaimant, inside enclosing: [Ticket]) -> Refusal? {
+    for claim in claimant.claims {
+      guard let (ticket, share) = lender(of: claim, inside: enclosing), share.limit > 1 else { continue }
+      if claim.limit >= share.limit, claim.weight <= share.weight { continue }
+      return .stronger(claim.key, holder: self.claimant(ticket))
     }
-    return parts + [(claim.id, weight)]
+    return nil
   }
 
   mutating func join(_ id: KeyUse.ID) -> Int {
@@ -166,11 +168,11 @@ struct KeyTable {
     }
     var waiting: [Ticket] = []
     for (ticket, policy) in replaced.sorted(by: { $0.key > $1.key }) {
-      guard let state = state(of: ticket), !state.isReplaced, state != .lending else { continue }
+      guard let state = state(of: ticket), state != .replaced, state != .lending else { continue }
       let refusal = policy == .replace ? Refusal.replaced(by: claimant) : nil
       if let other = self.claimant(ticket) { effects.append(.cancel(other, refusal)) }
       if state.isHolding {
-        entries[ticket.place].state = .replaced(until: now + 20)
+        entries[ticket.place].state = .replaced
         for share in entries[ticket.place].shares { uses[share.use].replacedCount += 1 }
       } else {
         waiting.append(ticket)
@@ -236,6 +238,7 @@ struct KeyTable {
       if entries[ticket.place].state == .lending, let claimant = claimants[ticket.place] {
         effects.append(.release(claimant))
       }
+      claimants[ticket.place]?.end()
       claimants[ticket.place] = nil
       entries.remove(ticket.place)
       ended += shares
@@ -266,7 +269,7 @@ struct KeyTable {
       }
     case .holding, .replaced, .lending:
       for share in shares where share.interval == nil {
-        if state.isReplaced { uses[share.use].replacedCount -= 1 }
+        if state == .replaced { uses[share.use].replacedCount -= 1 }
         uses[share.use].holders.remove(ticket, share)
         usesToServe.append(share.use)
       }

@@ -29,20 +29,24 @@ struct KeyUse {
     private var others: Set<KeyTicket> = []
     /// The finite limits of the others, in ascending order.
     private var limits = ArrayDeque<Int>()
-    private(set) var sum = 0
+    /// Wider than a weight, because claimants that do not hold the key together may weigh more than an `Int`.
+    private(set) var sum: Int128 = 0
     var limit: Int
 
     init(limit: Int = .max) { self.limit = limit }
 
-    var tickets: [KeyTicket] { (first.map { [$0.ticket] } ?? []) + others }
+    var tickets: [KeyTicket] { first(.max) }
+
+    /// Returns up to `count` of the claimants.
+    func first(_ count: Int) -> [KeyTicket] { (first.map { [$0.ticket] } ?? []) + others.prefix(count) }
+
     var count: Int { (first == nil ? 0 : 1) + others.count }
     var smallestLimit: Int { min(limit, first?.limit ?? .max, limits.first ?? .max) }
 
-    /// Compares without a sum, which may overflow.
-    func admits(_ share: KeyEntry.Share) -> Bool { share.weight <= min(share.limit, smallestLimit) - sum }
+    func admits(_ share: KeyEntry.Share) -> Bool { sum + Int128(share.weight) <= min(share.limit, smallestLimit) }
 
     mutating func add(_ ticket: KeyTicket, _ share: KeyEntry.Share) {
-      sum += share.weight
+      sum += Int128(share.weight)
       if first == nil {
         first = (ticket, share.limit)
         return
@@ -52,7 +56,7 @@ struct KeyUse {
     }
 
     mutating func remove(_ ticket: KeyTicket, _ share: KeyEntry.Share) {
-      sum -= share.weight
+      sum -= Int128(share.weight)
       if first?.ticket == ticket {
         first = nil
         return
@@ -62,7 +66,7 @@ struct KeyUse {
     }
   }
 
-  /// Claimants of one place. None of them has a rank after the last one.
+  /// Claimants of one place and priority. None of them has a rank after the last one.
   struct Passed {
     var load = Load()
     var last: KeyEntry.Rank
@@ -79,8 +83,8 @@ struct KeyUse {
   var holders: Load
   /// The claimants that have been called, while no claimant behind them is.
   var called = Load()
-  /// The claimants that have been called, and that others pass, by place.
-  var passed: [KeyPlace: Passed] = [:]
+  /// The claimants that have been called, and that others pass, by place and by priority.
+  var passed: [KeyPlace: [Int: Passed]] = [:]
   /// The time until which claimants that are called are waited for, since the key has been free.
   var patienceEnd: Int?
   var away: Set<KeyTicket> = []
@@ -91,8 +95,6 @@ struct KeyUse {
   var lent: UInt8 = 0
   /// The priorities that the claimants that wait lend to the holders, in ascending order, without 0.
   private(set) var lentToWaiting = ArrayDeque<UInt8>()
-  /// The number of waiting claims that are weightless, because a holder around them has the weight.
-  private var weightlessCount = 0
   /// For each waiting claim, the sum of the holders' weights beside which it may be admitted, in ascending order.
   private var tolerances = ArrayDeque<Int>()
   private var lines: [KeyEntry.Line: ArrayDeque<KeyEntry.Rank>] = [:]
@@ -107,12 +109,14 @@ struct KeyUse {
 
   /// Whether the holders and the claimants that have been called admit another one, beside those of its place that are passed.
   @inline(__always)  // Otherwise each call would copy the use.
-  func admits(_ share: KeyEntry.Share, beside passed: Load?) -> Bool {
-    let limit = min(holders.smallestLimit, called.smallestLimit, passed?.smallestLimit ?? .max)
-    // One after the other, because a sum may overflow.
-    let free = min(share.limit, limit) - holders.sum
-    guard called.sum <= free, let passed else { return share.weight <= free - called.sum }
-    return passed.sum <= free - called.sum && share.weight <= free - called.sum - passed.sum
+  func admits(_ share: KeyEntry.Share, beside passed: [Load]) -> Bool {
+    var limit = min(share.limit, holders.smallestLimit, called.smallestLimit)
+    var sum = holders.sum + called.sum + Int128(share.weight)
+    for load in passed {
+      limit = min(limit, load.smallestLimit)
+      sum += load.sum
+    }
+    return sum <= limit
   }
 
   /// Whether a claim is not admitted even if no other claimant holds the key.
@@ -120,8 +124,8 @@ struct KeyUse {
 
   /// Whether the holders admit none of the claimants that wait.
   var isFull: Bool {
-    guard let tolerance = tolerances.last, holders.sum <= tolerance else { return true }
-    return weightlessCount == 0 && holders.sum >= holders.smallestLimit
+    guard let tolerance = tolerances.last else { return true }
+    return holders.sum > tolerance || holders.sum >= holders.smallestLimit
   }
 
   var first: KeyTicket? { heads.isEmpty ? nil : heads.first?.ticket }
@@ -129,18 +133,18 @@ struct KeyUse {
   var waiting: [KeyTicket] { lines.values.flatMap { $0.all.compactMap { $0?.ticket } } }
 
   /// The claimants that hold nothing, in any state.
-  var claimants: [KeyTicket] { waiting + called.tickets + passed.values.flatMap(\.load.tickets) + away }
+  var claimants: [KeyTicket] { waiting + called.tickets + passedTickets + away }
+
+  var passedTickets: [KeyTicket] { passed.values.flatMap { $0.values.flatMap(\.load.tickets) } }
 
   mutating func wait(_ rank: KeyEntry.Rank, in line: KeyEntry.Line, for share: KeyEntry.Share, lending lent: UInt8) {
     if lent > 0 { lentToWaiting.insert(lent) }
-    if share.weight == 0 { weightlessCount += 1 }
     tolerances.insert(share.limit - share.weight)
     change(line) { $0.insert(rank) }
   }
 
   mutating func endWait(_ rank: KeyEntry.Rank, in line: KeyEntry.Line, for share: KeyEntry.Share, lending lent: UInt8) {
     if lent > 0 { lentToWaiting.remove(lent) }
-    if share.weight == 0 { weightlessCount -= 1 }
     tolerances.remove(share.limit - share.weight)
     change(line) { $0.remove(rank) }
   }

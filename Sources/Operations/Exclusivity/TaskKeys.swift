@@ -50,18 +50,17 @@ public func withKeys<R>(
 ) async throws -> R {
   let keys = TaskKeys([KeyClaim](claims, in: domain), clock, name, function, line)
   try Task.checkCancellation()
-  let enclosing = KeyClaimant.around(keys)
-  if !enclosing.isEmpty || !KeyRegistry.hold(keys) { try await keys.take(inside: enclosing, within: waitLimit) }
+  let wait = TaskWait.begin(.keys(keys))
+  defer { wait?.end() }
+  if !KeyRegistry.hold(keys) { try await keys.take(within: waitLimit) }
   defer { keys.release() }
   return try await $currentWork.withValue(keys) { try await body() }
 }
 
-final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
+final class TaskKeys: KeyClaimant, @unchecked Sendable {
   /// A closure, because the program finds out the size of a continuation when it runs.
   private typealias Resume = @Sendable (Result<Void, any Error>) -> Void
 
-  /// Weak, because each task of a chain in which the body begins the next task would retain those before it.
-  private weak var caller = currentWork
   private let taskClock: any Clock<Duration>
   private let givenName: String?
   private let function: StaticString
@@ -70,31 +69,24 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
   private var outcome: Result<Void, any Error>?
   /// Resumes the task if it was suspended. Constant once the wait has ended, when the caller of the table resumes the task.
   private var resume: Resume?
-  /// What the body waits for. Guarded by the lock of the registry.
-  private var waits: [AnyObject] = []
+  /// When the task began to wait. Nil if its key was free.
+  private(set) var began: CoarseTime?
 
   init(_ claims: [KeyClaim], _ clock: any Clock<Duration>, _ name: String?, _ function: StaticString, _ line: UInt) {
     taskClock = clock
     givenName = name
     self.function = function
     self.line = line
-    super.init(claims)
+    super.init(claims, caller: currentWork)
     if let obstacle = claims.obstacle { misuse("\(quotedName) \(obstacle)") }
-  }
-
-  var surroundings: (caller: (any EnclosingWork)?, outer: AsyncOperation?, keyClaimant: KeyClaimant?) {
-    (caller, nil, self)
   }
 
   override var name: String? { givenName ?? "\(function), line \(line)" }
 
   override var clock: any Clock<Duration> { taskClock }
 
-  func withAwaited<Result>(_ body: (inout [AnyObject]) -> Result) -> Result? {
-    KeyRegistry.withLock { body(&waits) }
-  }
-
-  nonisolated(nonsending) func take(inside enclosing: [KeyClaimant], within limit: Duration?) async throws {
+  nonisolated(nonsending) func take(within limit: Duration?) async throws {
+    began = .now
     let priority = Task.currentPriority
     let isWaiting = KeyRegistry.change { table, effects in
       let (outer, rank) = (enclosing.compactMap(\.ticket), priority.queuePriority.rawValue)
@@ -102,9 +94,6 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
       return outcome == nil
     }
     if !isWaiting { return }
-    let wait = TaskWait(for: self)
-    wait.begin()
-    defer { wait.end() }
     let timer = limit.map { _ in ClockTimer() }
     defer { timer?.cancel() }
     if let limit, limit > .zero {
@@ -112,7 +101,6 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     } else if let limit {
       expire(after: limit)
     }
-    do { try wait.refuseCycle() } catch { fail(with: error) }
     let escalate = { @Sendable [self] (new: TaskPriority) in
       if new != priority { priorityDidChange(to: new.queuePriority, lent: new.lent) }
     }
@@ -136,6 +124,8 @@ final class TaskKeys: KeyClaimant, EnclosingWork, @unchecked Sendable {
     if KeyRegistry.release(self) { return }
     KeyRegistry.change { table, effects in if let ticket { table.leave(ticket, lends: true, &effects) } }
   }
+
+  var isWaiting: Bool { KeyRegistry.withLock { outcome == nil } }
 
   override func didTakeKeys() { outcome = .success(()) }
 

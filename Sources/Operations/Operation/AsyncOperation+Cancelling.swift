@@ -32,6 +32,13 @@ extension AsyncOperation {
     if isUnused { startCancelled() }
   }
 
+  /// Ends the wait of an operation that would never start. In a queue, it finishes at once, because the slot in which it
+  /// would finish may be a part of what it waits for.
+  final func refuse(with error: OperationError) {
+    guard cancel(FailureReport([error])), core.withLock({ $0.beginEarlyEnd() }) else { return }
+    finishUnexecuted()
+  }
+
   /// Cancels operations in one step: all, at any depth, are marked before one can finish and let another one execute.
   /// Returns the number of operations that were not cancelled before.
   @discardableResult

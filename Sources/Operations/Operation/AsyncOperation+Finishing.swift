@@ -78,6 +78,7 @@ extension AsyncOperation {
       Trampoline.asOneCall { for dependent in end.dependents { dependent?.operation?.dependencyDidFinish() } }
     }
     for waiter in end.waiters.elements { waiter() }
+    end.extras?.work?.end()
     runner?.memberDidFinish(self, end)
     // After all that waits for the end, because it calls code of the user.
     end.task?.cancel()
@@ -145,11 +146,15 @@ extension AsyncOperation {
   /// Throws only if the operation has not settled, because the task is cancelled or would wait forever.
   func settled() async throws {
     if core.withLock({ $0.isSettled }) { return }
-    let wait = TaskWait(for: self)
-    wait.begin()
-    defer { wait.end() }
-    if !Task.isCancelled { try wait.refuseCycle() }
-    await lendingPriority(to: escalatePriority) { await waitOrUnregister { whenEnded($0) } }
+    let wait = TaskWait.begin(.operation(self))
+    defer { wait?.end() }
+    await lendingPriority(to: escalatePriority) {
+      await waitOrUnregister { resume in
+        wait?.giveUp(by: resume)
+        return whenEnded(resume)
+      }
+    }
+    try wait?.throwIfRefused()
     if core.withLock({ !$0.isSettled }) { throw CancellationError() }
   }
 
@@ -186,10 +191,12 @@ extension Operation {
   /// ``AsyncOperation`` are notified and its keys are released. Cancelling the task does not cancel the operation, so
   /// check `isFinished` in a task that can be cancelled.
   public func finished() async {
-    let wait = TaskWait(for: self)
-    wait.begin()
-    await waitOrUnregister { whenEnded($0) }
-    wait.end()
+    let wait = TaskWait.begin(.operation(self))
+    await waitOrUnregister { resume in
+      wait?.giveUp(by: resume)
+      return whenEnded(resume)
+    }
+    wait?.end()
   }
 
   /// - Returns: A closure that ends the wait without calling `body`.

@@ -130,16 +130,18 @@ extension AsyncOperation {
     _ body: @escaping @concurrent @Sendable () async -> Void
   ) {
     let priority = max(priority, TaskPriority(rawValue: core.withLock { $0.lent }))
+    let ownWork = ownWork
     if let context {
       _ = run(in: context) { adopt(Task(priority: priority, operation: body), while: phase) }
     } else {
-      adopt(.detached(priority: priority) { await $currentWork.withValue(self, operation: body) }, while: phase)
+      adopt(.detached(priority: priority) { await $currentWork.withValue(ownWork, operation: body) }, while: phase)
     }
   }
 
   /// Runs work of the operation on this thread, in a context of the work that created the operation.
   func run<Value>(in context: TaskContext, _ work: () -> Value) -> Value {
-    context.run { $currentWork.withValue(self) { Trampoline.isolate(work) } }
+    let ownWork = ownWork
+    return context.run { $currentWork.withValue(ownWork) { Trampoline.isolate(work) } }
   }
 
   /// Calls a closure of the user, whose task is cancelled with the operation. Runs it as ``run(in:_:)`` does.

@@ -41,6 +41,22 @@ extension AsyncOperation {
     return true
   }
 
+  /// Makes up for what Foundation and others may have missed before the queue had the operation.
+  func wasAdded() {
+    recheckReadiness()
+    startWaitLimit()
+    watchIfAwaited()
+  }
+
+  /// An operation in a queue that waits for a dependency may close a cycle, if another operation waits for it.
+  private func watchIfAwaited() {
+    let hasMembers = runsOthersInside
+    let mayCloseCycle = core.withLock { core in
+      core.queue != nil && core.ledger.isWaiting && (hasMembers || core.ledger.dependents?.isEmpty == false)
+    }
+    if mayCloseCycle { WaitWatch.watch(self) }
+  }
+
   // MARK: Waiting
 
   func addDependencyIfPending(_ operation: Operation) -> Bool {
@@ -63,7 +79,7 @@ extension AsyncOperation {
     case .foreign(let operation, let relay): relay.wait(for: operation)
     }
     // From now on, a failure of the dependency reaches this operation. The group looks for an earlier one.
-    engine?.memberGainedDependency(self)
+    if let engine { engine.memberGainedDependency(self) } else { watchIfAwaited() }
     if !isWaitedFor { dependencyDidFinish() }
     return true
   }

@@ -20,8 +20,7 @@ extension OperationQueue {
     // A rejected operation finishes at once, because the holder of its key may occupy the slot that it would wait for.
     guard operation.prepareForQueue() else { return operation.startCancelled() }
     addOperation(operation as Operation)
-    operation.recheckReadiness()
-    operation.startWaitLimit()
+    operation.wasAdded()
   }
 
   /// Adds several operations at once, without waiting. Unlike Foundation's method, it can be called in a task.
@@ -52,10 +51,7 @@ extension OperationQueue {
       return false
     }
     addOperations(operations, waitUntilFinished: false)
-    for case let own as AsyncOperation in operations {
-      own.recheckReadiness()
-      own.startWaitLimit()
-    }
+    for case let own as AsyncOperation in operations { own.wasAdded() }
   }
 
   /// Adds an operation, and every `AsyncOperation` that it depends on directly or indirectly, to this queue.
@@ -72,13 +68,14 @@ extension OperationQueue {
   }
 
   /// Adds an operation, which must be free, and every free `AsyncOperation` that it depends on, as part of the same work.
-  func addWithDependencies(_ operation: AsyncOperation) {
+  func addWithDependencies(_ operation: AsyncOperation, for work: Work? = nil) {
     let hasDependencies = operation.core.withLock { !$0.ledger.dependencies.isEmpty }
     let mayWait = hasDependencies || (operation as? GroupOperation)?.engine.membersMayWait == true
     let dependencies = mayWait ? claimDependencies(of: operation) : []
     operation.claim(for: self)
+    operation.belong(to: work)
     if dependencies.isEmpty { return addClaimed(operation) }
-    for case let own as AsyncOperation in dependencies { own.belong(to: operation.surroundings.caller) }
+    for case let own as AsyncOperation in dependencies { own.belong(to: work) }
     addClaimed(dependencies + [operation])
   }
 
@@ -115,8 +112,8 @@ extension OperationQueue {
       return try await operation.completed()
     }
     await withTaskCancellationHandler {
-      addUnlessRefused(operation)
-      do { try await operation.settled() } catch { if error is OperationError { operation.cancel(with: error) } }
+      addWithDependencies(operation, for: currentWork)
+      do { try await operation.settled() } catch let error as OperationError { operation.refuse(with: error) } catch {}
     } onCancel: {
       operation.cancel()
     }
@@ -204,18 +201,6 @@ extension OperationQueue {
     _ body: @escaping @Sendable () async throws -> T
   ) -> TaskOperation<T> {
     add(TaskOperation(body), name)
-  }
-
-  /// Adds an operation as part of the current work. If this work occupies all slots, cancels the operation instead.
-  func addUnlessRefused(_ operation: AsyncOperation) {
-    operation.belong(to: currentWork)
-    do {
-      try operation.refuseSlotCycle(among: operation.around, of: self)
-      addWithDependencies(operation)
-    } catch {
-      operation.cancel(with: error)
-      operation.cancelEvenIfUnused()
-    }
   }
 
   private func add<O: AsyncOperation>(_ operation: O, _ name: String?) -> O {

@@ -115,8 +115,7 @@ extension OperationQueue {
   }
 
   private func start<O: OutputOperation>(_ operation: O, adds: Bool = true) -> AnyOutputOperation<O.Output> {
-    if adds { addUnlessRefused(operation) }
-    do { try TaskWait(for: operation).refuseCycle() } catch { operation.cancel(with: error) }
+    if adds { addWithDependencies(operation, for: currentWork) }
     return AnyOutputOperation(operation)
   }
 }

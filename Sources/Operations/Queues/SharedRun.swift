@@ -134,13 +134,8 @@ final class SharedRun<Output: Sendable>: Sendable {
   /// Each caller must call this method once. One that would wait forever is refused alone.
   func wait(_ caller: Int) async throws -> Output {
     if caller > 0 { await addition.finished() }
-    let wait = state.withLock { $0.phase.operation }.map { TaskWait(for: $0) }
-    wait?.begin()
+    let wait = state.withLock { $0.phase.operation }.flatMap { TaskWait.begin(.operation($0)) }
     defer { wait?.end() }
-    do { try wait?.refuseCycle() } catch {
-      cancel(caller)
-      throw error
-    }
     return try await lendingPriority(to: escalateOperation) {
       try await withCheckedThrowingContinuation { continuation in
         let result = state.withLock { state -> Result<Output, any Error>? in

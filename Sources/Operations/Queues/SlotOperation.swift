@@ -50,9 +50,9 @@ extension OperationQueue {
     let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain, waitLimit, flow)
     // The actor runs in this queue, as one on a scheduler does. The main actor only uses the thread of the main queue.
     if let isolation, isolation !== MainActor.shared, OperationQueue.current === self {
-      throw operation.slotCycle("its queue", "its actor runs in it. Use another queue.")
+      let reason = "would wait forever for a slot of its queue: its actor runs in it. Use another queue."
+      throw OperationError(.waitCycle, "\(operation.quotedName) \(reason)")
     }
-    try operation.refuseSlotCycle(among: operation.around, of: self)
     return try await operation.hold(body) { addOperation(operation) }
   }
 }
@@ -78,7 +78,6 @@ extension GroupOperation {
     _ body: () async throws -> R
   ) async throws -> R {
     let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain, waitLimit, flow)
-    try operation.refuseSlotCycle(among: operation.around, group: engine)
     return try await operation.hold(body) { addOperation(operation) }
   }
 }
@@ -101,8 +100,8 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
     if priority > .medium { queuePriority = priority.queuePriority }
     if let waitLimit { self.waitLimit = waitLimit }
     if let flow { self.flow = flow }
-    belong(to: currentWork)
     request([KeyClaim](claims, in: domain), lends: true)
+    belong(to: currentWork)
   }
 
   override var beginsElsewhere: Bool { true }
@@ -111,6 +110,8 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
 
   nonisolated(nonsending) func hold<R>(_ body: () async throws -> R, adding add: () -> Void) async throws -> R {
     try Task.checkCancellation()
+    let taskWait = TaskWait.begin(.operation(self))
+    defer { taskWait?.end() }
     add()
     if core.withLock({ _ in resume == nil }) {
       await lendingPriority(to: escalatePriority) { await waitOrUnregister { wait($0) } }
@@ -118,7 +119,7 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
     }
     defer { finish() }
     if core.withLock({ !$0.lifecycle.canContinue }) { throw outcomeError ?? CancellationError() }
-    return try await $currentWork.withValue(self) { try await body() }
+    return try await $currentWork.withValue(ownWork) { try await body() }
   }
 
   private func wait(_ resume: @escaping @Sendable () -> Void) -> (() -> Void)? {

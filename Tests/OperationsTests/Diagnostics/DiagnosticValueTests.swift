@@ -3,18 +3,6 @@ import Testing
 @testable import Operations
 
 struct DiagnosticValueTests {
-  @Test(arguments: [[1, 2], [2, 1]]) func ofTwoExecutingDependencies_theOneThatExecutesLongerCounts(order: [Int]) {
-    func node(waitingFor others: [Int], elapsed: Duration? = nil) -> StallNode {
-      let waits: [StallNode.Wait] = others.map { ($0, .dependency) }
-      let operation = AsyncOperation()
-      let reason = StallNode.Reason.executing(operation, for: elapsed, isCancelled: false)
-      return StallNode(subject: .operation(operation), waits: waits, reason: reason, elapsed: elapsed)
-    }
-    let executing = [1, 2].map { node(waitingFor: [], elapsed: .seconds($0)) }
-    let findings = StallFindings([node(waitingFor: order)] + executing)
-    #expect(findings[0].explainer == 2 && findings[0].cause == .executing)
-  }
-
   // MARK: The rows of a trace
 
   private struct Execution {

@@ -113,12 +113,12 @@ struct StallReasonTests {
     let holder = await queue.holder(of: "a", in: domain)
     let waiter = TaskOperation { [domain] in try await withKeys(.exclusive("a"), in: domain) {} }.named("x")
     queue.addOperation(waiter)
-    await poll { waiter.core.withLock { $0.extras?.awaited.isEmpty == false } }
+    await poll { waiter.isAwaiting }
     let entry = try queue.stallReport().entry("x")
     #expect(entry.description.hasPrefix("“x” waits for the key “a”, held by “holder”, which has "), "\(entry)")
     #expect(entry.cause == .exclusivity && entry.root == "holder")
     await queue.drained(opening: [holder.gate])
-    #expect(waiter.isSuccessful && waiter.core.withLock { $0.extras?.awaited.isEmpty != false })
+    #expect(waiter.isSuccessful && !waiter.isAwaiting)
   }
 
   /// A member of a holder passes only those that wait for this holder.

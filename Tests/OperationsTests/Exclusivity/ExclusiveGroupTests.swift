@@ -246,27 +246,6 @@ struct ExclusiveGroupTests {
     #expect(journal.entries == ["free", "outside", "next"])
   }
 
-  @Test(arguments: [false, true])
-  func aStrongerMember_waitsForTheOtherHoldersAndIsAlone(isLimited: Bool) async {
-    let (own, other) = (HeldOperation(), weakly(HeldOperation(), isLimited: isLimited))
-    let group = weakly(GroupOperation("group") { own }, isLimited: isLimited)
-    queue.addOperations([group, other])
-    for operation in [own, other] { await operation.begun.opened() }
-    let member = strongly(HeldOperation().named("member"), isLimited: isLimited)
-    member.addObserver(OperationObserver(didFinish: { [journal] _ in journal.write("member") }))
-    let (newcomer, free) = (weakly(note("newcomer"), isLimited: isLimited), note("free"))
-    group.addOperations([member, free])
-    await free.finished()
-    queue.addOperation(newcomer)
-    #expect(!member.begun.isOpen && domain.waiting(for: "db") == ["member", "newcomer"])
-    other.gate.open()
-    await member.begun.opened()
-    await queue.run(settling: [note("free")])
-    await newcomer.finished(opening: member.gate)
-    await group.finished(opening: own.gate)
-    #expect(journal.entries == ["free", "free", "member", "newcomer"])
-  }
-
   @Test(arguments: ["queue", "Foundation", "hand"])
   func aMemberOfAGroupThatNeverBegan_keepsItsKeysAndRunsElsewhere(place: String) async {
     let holder = await queue.holder(of: "a", in: domain)

@@ -65,25 +65,17 @@ struct KeyTableTests {
     return isHolding(ticket)
   }
 
-  private mutating func deadlocks() -> [DeadlockSearch.Finding] {
-    table.now += 1_000
-    return table.beginDeadlockSearch()?.findings() ?? []
-  }
-
   // MARK: Members
 
-  @Test mutating func aMemberThatCannotPassYet_hidesNoOtherDeadlock() {
-    let slots = TestClaimant.Slots(0)
-    let called = enter("called", ["c": 1], slots: slots)
-    let members = [(["a", "b", "c"], slots), (["d", "e", "f"], nil)].map { (keys: [ExclusivityKey], slots) in
-      let (inner, outer) = (enter("inner", [keys[0]: 1]), enter("outer", [keys[1]: 1]))
-      _ = enter("in inner", [keys[1]: 1], inside: [inner])
-      _ = enter("outsider", [keys[0]: 1, keys[2]: 1])
-      return enter("member", [keys[2]: 1], inside: [outer], slots: slots)
-    }
-    #expect(isCalled(called) && deadlocks() == members.map { .pass($0) })
-    for member in members { table.resolve(.pass(member), &effects) }
-    #expect(isWaiting(members[0]) && isHolding(members[1]))
+  /// The outsider before it waits for a holder that waits for the holder around it.
+  @Test mutating func aMemberMayPassThoseThatWaitIndirectlyForItsHolder() {
+    let (inner, outer) = (enter("inner", ["a": 1]), enter("outer", ["b": 1]))
+    _ = enter("in inner", ["b": 1], inside: [inner])
+    let outsider = enter("outsider", ["a": 1, "c": 1])
+    let member = enter("member", ["c": 1], inside: [outer])
+    #expect(isWaiting(member) && table.mayPass(member) && !table.mayPass(outsider))
+    table.prefer(member, &effects)
+    #expect(isHolding(member))
   }
 
   @Test mutating func aMemberPassesThoseThatWaitForItsHolder() {
@@ -91,33 +83,6 @@ struct KeyTableTests {
     let outsider = enter("outsider", ["a": 1, "b": 1])
     let member = enter("member", ["b": 1], inside: [group])
     #expect(isWaiting(outsider) && isHolding(member))
-  }
-
-  @Test mutating func aDeadlockOfOneHolderAmongSeveralIsNone() {
-    let group = enter("group", ["a": 2])
-    let other = enter("other", ["a": 2])
-    let enclosing = enter("enclosing", ["b": 1])
-    _ = enter("member", ["b": 1], inside: [group])
-    _ = enter("in enclosing", ["a": 2], inside: [enclosing])
-    #expect(deadlocks().isEmpty, "the other holder finishes, and makes room")
-    #expect(leave(other) == ["in enclosing"])
-  }
-
-  /// A holder that is replaced is about to cancel its members, and one may leave while the search goes on.
-  @Test mutating func aDeadlockThatEndsByItself_refusesNone() {
-    let holders = [enter("a", ["a": 1, "c": 1]), enter("b", ["b": 1])]
-    let members = [enter("in a", ["b": 1], inside: [holders[0]]), enter("in b", ["a": 1], inside: [holders[1]])]
-    let new = TestClaimant("new")
-    new.claims = [KeyClaim(domain: Self.domain, key: "c", limit: 1, policy: .replace)]
-    table.now = 19
-    table.enter(new, &effects)
-    table.now = 20
-    #expect(table.beginDeadlockSearch()?.findings() == [])
-    let findings = deadlocks()
-    #expect(findings == [.refuse(members[1])] && leave(holders[0]) == ["in b", "new"])
-    effects = []
-    for finding in findings { table.resolve(finding, &effects) }
-    #expect(effects.isEmpty && isHolding(members[1]))
   }
 
   @Test mutating func aMemberThatLendsItsKeys_returnsItsSlot() {
@@ -129,15 +94,30 @@ struct KeyTableTests {
     #expect(leave(member).isEmpty && slots.count == 1 && table.isEmpty)
   }
 
-  /// The group also holds the key of the same name in another domain, exclusively.
-  @Test mutating func aStrongerClaim_waitsForTheHoldersInItsDomain() {
+  /// The first holder also holds the key of the same name in another domain, exclusively.
+  @Test(arguments: [
+    (2, 1, 1, 1), (.max, 1, 3, 1), (5, 3, 5, 4), (5, 3, 2, 1), (3, 3, 1, 1), (1, 1, 8, 3), (5, 3, 5, 3),
+  ])
+  mutating func aStrongerClaimInsideAHolder_isRefused(_ claims: (limit: Int, weight: Int, inner: Int, innerWeight: Int))
+  {
     let group = TestClaimant("group")
-    group.claims = [(Self.homes[0], 1), (Self.domain, 2)].map { KeyClaim(domain: $0, key: "a", limit: $1) }
+    group.claims = [
+      KeyClaim(domain: Self.homes[0], key: "a", limit: 1),
+      KeyClaim(domain: Self.domain, key: "a", limit: claims.limit, weight: claims.weight),
+    ]
     table.enter(group, &effects)
-    let other = enter("other", ["a": 2])
-    let member = enter("member", ["a": 1], inside: group.ticket.map { [$0] } ?? [])
-    #expect(isHolding(other) && isWaiting(member))
-    #expect(leave(other) == ["member"])
+    let member = TestClaimant("member")
+    member.claims = [KeyClaim(domain: Self.domain, key: "a", limit: claims.inner, weight: claims.innerWeight)]
+    table.enter(member, inside: group.ticket.map { [$0] } ?? [], &effects)
+    let isStronger = claims.limit > 1 && (claims.inner < claims.limit || claims.innerWeight > claims.weight)
+    let state = member.ticket.flatMap { table.state(of: $0) }
+    #expect(isStronger ? state == nil : state == .holding)
+    guard isStronger else { return }
+    guard case .cancel(_, .stronger("a", holder: let holder))? = effects.last else {
+      Issue.record("not refused")
+      return
+    }
+    #expect(holder === group)
   }
 
   // MARK: Called claimants
@@ -208,7 +188,7 @@ struct KeyTableTests {
       let claimant = TestClaimant("new")
       claimant.claims = [KeyClaim(domain: Self.domain, key: "a", limit: 1, policy: .replace)]
       table.enter(claimant, &effects)
-      #expect(state(holder)?.isReplaced == true && table.uses[0].replacedCount == 1)
+      #expect(state(holder) == .replaced && table.uses[0].replacedCount == 1)
     }
   }
 

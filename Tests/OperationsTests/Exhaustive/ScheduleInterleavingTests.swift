@@ -64,25 +64,6 @@ struct ScheduleInterleavingTests {
     #expect(areNew == [true, false, true, false, false] && schedule.isDraining)
   }
 
-  @Test func aSuspectedCycleIsSearchedForOnceAndOnlyIfNothingRuns() {
-    var schedule = GroupSchedule()
-    schedule.suspectCycle()
-    let early = [schedule.beginCycleSearch(), schedule.scheduleCycleSearch()]
-    #expect(early == [false, false], "the group has not begun")
-    schedule.beginAddition(of: 1)
-    _ = ScheduleWorld.begin(&schedule)
-    for _ in 0..<2 { schedule.endAddition() }
-    let scheduled = [schedule.scheduleCycleSearch(), schedule.scheduleCycleSearch()]
-    schedule.suspectCycle()
-    let searches = [schedule.beginScheduledSearch(), schedule.beginScheduledSearch(), schedule.beginCycleSearch()]
-    #expect(scheduled == [true, false] && searches == [true, false, false])
-    _ = schedule.becameReady(AsyncOperation(), .normal, takenNext: false)
-    schedule.suspectCycle()
-    let running = [schedule.scheduleCycleSearch(), schedule.beginScheduledSearch()]
-    let atStart = (0..<2).map { _ in schedule.beginCycleSearch(evenIfRunning: true) }
-    #expect(running == [false, false] && atStart == [true, false])
-  }
-
   @Test func whileAMemberTakesItsKeys_noOtherStarts() {
     var schedule = GroupSchedule()
     let (first, second) = (AsyncOperation(), AsyncOperation())

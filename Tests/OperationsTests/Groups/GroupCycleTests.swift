@@ -72,7 +72,6 @@ struct GroupCycleTests {
     operations[length - 1] ==> operations[0]
     let group = await queue.add(GroupOperation([held]), until: held.begun)
     for operation in operations { group.addOperation(operation) }
-    if length == 2 { #expect(operations[0].isCancelled, "a short cycle is found, and broken, when it is added") }
     await group.finished(opening: held.gate)
     #expect(operations.allSatisfy(\.isFinished) && !cycleMessages(of: group).isEmpty)
   }

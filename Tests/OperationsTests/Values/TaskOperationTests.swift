@@ -184,7 +184,7 @@ struct TaskOperationTests {
 
   @Test(arguments: noting.map(\.0))
   func theClosuresSeeTheValuesOfTheTaskThatCreatesTheOperation(_ kind: String) async throws {
-    let (seen, creator) = (Journal<String>(), AsyncOperation())
+    let (seen, creator) = (Journal<String>(), Work())
     let make = try #require(Self.noting.first { $0.0 == kind }?.1)
     let operation = Request.$id.withValue("creator") {
       $currentWork.withValue(creator) {

@@ -6,7 +6,7 @@ struct StallFindings {
     /// The last node on the way to the cause, if that is no cycle. Its reason and its time tell how severe the cause is.
     let end: Int
     /// The wait that leads to the cause or to the next node of the cycle. Nil for a root.
-    var wait: StallNode.Wait?
+    var wait: WaitSnapshot.Wait?
     let explainer: Int
     let root: Int
     /// The number of operations between this node and the root.
@@ -14,22 +14,27 @@ struct StallFindings {
     var cycle: (index: Int, position: Int)?
   }
 
-  let nodes: [StallNode]
+  let snapshot: WaitSnapshot
+  let reasons: [StallReason]
   let cycles: [[Int]]
   private var findings: [Finding?]
 
-  init(_ nodes: [StallNode]) {
-    self.nodes = nodes
+  var nodes: [WaitSnapshot.Node] { snapshot.nodes }
+
+  init(_ snapshot: WaitSnapshot) {
+    self.snapshot = snapshot
+    let nodes = snapshot.nodes
+    let reasons = nodes.indices.map { nodes[$0].explainsItself ? snapshot.reason(of: $0) : .ending }
+    self.reasons = reasons
     findings = Array(repeating: nil, count: nodes.count)
-    let waits = nodes.map { $0.waits.map(\.node) }
-    let order = WaitOrder(waits, needed: { nodes[$0].needed }, rank: { nodes[$0].reason.rank })
+    let order = snapshot.order { reasons[$0].rank }
     cycles = order.cycles
     for node in order.order { findings[node] = finding(of: node) }
     for (index, cycle) in cycles.enumerated() {
       for (position, node) in cycle.enumerated() {
         let next = cycle[(position + 1) % cycle.count]
         // An operation that uses a slot or a key represents it.
-        let user = nodes[node].operation == nil ? next : node
+        let user = snapshot.isResource(node) ? next : node
         findings[node] = Finding(
           cause: .cycle,
           end: node,
@@ -71,17 +76,17 @@ struct StallFindings {
     // Nodes receive their findings in order of rank, and a node that needs only some of its waits as soon as enough of
     // them have one. Waits without a finding, such as those in a cycle, do not count.
     let decisive = nodes[node].waits.filter { findings[$0.node] != nil }.max { severity(of: $0) < severity(of: $1) }
-    if let decisive { return finding(of: node, through: decisive) }
-    return Finding(cause: nodes[node].reason.cause, end: node, explainer: node, root: node, depth: 0)
+    if let decisive, !nodes[node].explainsItself { return finding(of: node, through: decisive) }
+    return Finding(cause: reasons[node].cause, end: node, explainer: node, root: node, depth: 0)
   }
 
   /// Of causes of one rank, the one that has lasted longer is more severe, and then the nearer one.
-  private func severity(of wait: StallNode.Wait) -> (rank: Int, elapsed: Duration, nearness: Int) {
+  private func severity(of wait: WaitSnapshot.Wait) -> (rank: Int, elapsed: Duration, nearness: Int) {
     let finding = self[wait.node]
-    return (nodes[finding.end].reason.rank, nodes[finding.end].elapsed ?? .zero, -finding.depth)
+    return (reasons[finding.end].rank, snapshot.elapsed(finding.end) ?? .zero, -finding.depth)
   }
 
-  private func finding(of node: Int, through wait: StallNode.Wait) -> Finding {
+  private func finding(of node: Int, through wait: WaitSnapshot.Wait) -> Finding {
     let next = self[wait.node]
     // If the holder makes progress, the cause is that it holds the slot or the key.
     let isProgress = [.executing, .condition, .backingOff, .transitioning].contains(next.cause)
@@ -103,4 +108,9 @@ struct StallFindings {
       depth: next.depth + (isStep ? 1 : 0)
     )
   }
+}
+
+extension WaitSnapshot.Node {
+  /// Whether the node waits for no other node, or for what its condition waits for.
+  fileprivate var explainsItself: Bool { waits.isEmpty || stamp.phase == .suspended(.conditions) }
 }

@@ -122,7 +122,7 @@ extension OperationQueue {
   /// - Parameter queues: More queues to search.
   /// - Complexity: O(n + e) for n operations with e waits.
   public func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {
-    let place = StallPlace.queue(self)
+    let place = WaitPlace.queue(self)
     let subject = place.name == nil ? "the queue" : place.description
     return StallReport(of: operations, in: subject, lookingInto: [self] + queues)
   }
@@ -137,22 +137,19 @@ extension AsyncOperation {
   ///
   /// - Parameter queues: More queues to search.
   public final func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {
-    let subject = (self as? GroupOperation).map { StallPlace.group($0).description } ?? "the operation \(shownName)"
+    let subject = (self as? GroupOperation).map { WaitPlace.group($0).description } ?? "the operation \(shownName)"
     return StallReport(of: [self], in: subject, lookingInto: queues)
   }
 }
 
 extension StallReport {
   init(of operations: [Operation], in subject: String, lookingInto queues: [OperationQueue]) {
-    var findings = StallFindings(StallWalk(from: operations, lookingInto: queues).nodes)
-    for _ in 0..<2 where !findings.movedCycles.isEmpty {
-      findings = StallFindings(StallWalk(from: operations, lookingInto: queues).nodes)
-    }
+    let read = { StallFindings(WaitSnapshot(of: operations, lookingInto: queues + [.main])) }
+    var findings = read()
+    for _ in 0..<2 where !findings.movedCycles.isEmpty { findings = read() }
     // If cycles have changed even after the last attempt, their operations are reported as about to start.
     while !findings.movedCycles.isEmpty {
-      var nodes = findings.nodes
-      for node in findings.movedCycles.joined() { (nodes[node].waits, nodes[node].reason) = ([], .starting) }
-      findings = StallFindings(nodes)
+      findings = StallFindings(findings.snapshot.withoutWaits(of: findings.movedCycles.flatMap(\.self)))
     }
     self.init(subject: subject, entries: findings.entries)
   }
@@ -160,16 +157,5 @@ extension StallReport {
 
 extension StallFindings {
   /// Each node is read at a different moment, so a cycle is real only if none of its nodes has changed.
-  fileprivate var movedCycles: [[Int]] { cycles.filter { cycle in cycle.contains { !isCurrent($0) } } }
-
-  private func isCurrent(_ node: Int) -> Bool {
-    switch nodes[node].subject {
-    case .operation(let operation, _): return WaitSnapshot.Stamp(of: operation) == nodes[node].stamp
-    case .slots, .task: return true
-    case .key(let obstacle):
-      let users = nodes[node].waits.compactMap { nodes[$0.node].operation }
-      let current = KeyRegistry.withTable { $0.users(of: obstacle) }
-      return current.compactMap(\.operation).elementsEqual(users) { $0 === $1 }
-    }
-  }
+  fileprivate var movedCycles: [[Int]] { cycles.filter { !snapshot.areCurrent($0) } }
 }

@@ -70,18 +70,11 @@ extension GroupEngine.State {
         schedule.ready.insert(member, rank, of: flow)
       }
     }
-    if addition.claims.contains(.waits) { schedule.suspectCycle() }
     schedule.endAddition(skipped: skipped)
     let runner = addition.postponesStarts ? schedule.resumeStarts() : schedule.requestRunner()
     var action = GroupEngine.Action(runner: runner, outcome: schedule.endIfDone())
     action.waiters = roomWaiters.take(downTo: members.count, from: count)
     action.updatesProgress = progress.isFollowed
-    // A group that started before the commit may have searched without these members.
-    if case .proceed = action.outcome, schedule.life.isRunning, !schedule.isDraining,
-      addition.claims.contains(.isAwaited) || schedule.needsScheduledSearch
-    {
-      action.outcome = .searchForCycle(through: addition.operations(with: .isAwaited))
-    }
     return (action, offers, schedule.isDraining)
   }
 }
@@ -124,6 +117,7 @@ extension GroupEngine {
       offer(addition.operations, ready: Set(ready.map { ObjectIdentifier($0.operation) }))
     }
     carryOut(action)
+    if addition.claims.contains(.waits) { watch() }
     for member in addition.operations(with: .hasWaitLimit) { member.startWaitLimit() }
   }
 

@@ -8,13 +8,15 @@ extension GroupEngine {
 
   /// Starts the members, on the first call only. If `draining` is true, they finish without executing.
   func begin(_ group: GroupOperation, draining: Bool) {
+    // Members find the work around the group through it.
+    if group.core.withLock({ $0.outer })?.core.withLock({ $0.work }) != nil { _ = group.ownWork }
     let plainMembers = state.withLock { exchange(&$0.plainMembers, with: []) }
     for member in plainMembers where !draining { member.adoptChanges() }
     let queue = GroupQueue(of: group)
     guard let needTurns = state.withLock({ $0.schedule.begin(group, in: queue, draining: draining) }) else { return }
     // The thread that cancelled the group may not have cancelled its members yet.
     if draining { drain(by: .cancel) }
-    searchForSuspectedCycle(evenIfRunning: true)
+    watch()
     if needTurns {
       // The members are read last, so that they include ready ones that other threads add meanwhile.
       let ready = state.withLock { $0.schedule.ready.takeAll() }
@@ -24,8 +26,7 @@ extension GroupEngine {
     let (group, action) = state.withLock { state in
       let group = state.schedule.mayHandOut ? nil : state.schedule.beginTime()
       state.schedule.endAddition()
-      // A cycle that was added meanwhile has not been searched for.
-      return (group, Action(runner: state.schedule.requestRunner(), outcome: state.schedule.nextOutcome()))
+      return (group, Action(runner: state.schedule.requestRunner(), outcome: state.schedule.endIfDone()))
     }
     group?.startDeadline()
     carryOut(action)
@@ -142,7 +143,6 @@ extension GroupEngine {
       return state.withLock { $0.schedule.requestRunner() }
     }
     carryOut(request)
-    searchForSuspectedCycle()
   }
 
   /// Returns false if the member has a lower priority now, and was put back.
@@ -160,14 +160,13 @@ extension GroupEngine {
   private func start(_ next: GroupSchedule.HandOut, by runner: GroupRunner) {
     if next.member.startAsMember(by: runner, number: next.rank?.ticket, slot: next.slot) { return }
     if next.slot == .own { releaseSlot(of: next.member) }
-    searchForSuspectedCycle()
   }
 
   /// Called when a member needs no slot without having finished. If `member` is nil, the slot was returned with its keys.
   func releaseSlot(of member: AsyncOperation?) {
     let action = state.withLock { state in
       if let member { state.schedule.ready.returnSlot(of: ObjectIdentifier(member)) }
-      return Action(runner: state.schedule.requestRunner(), outcome: state.schedule.nextOutcome())
+      return Action(runner: state.schedule.requestRunner(), outcome: state.schedule.endIfDone())
     }
     carryOut(action)
   }
@@ -192,7 +191,7 @@ extension GroupEngine {
       }
       batch = state.withLock { $0.schedule.takeWaitingResults() }
     }
-    carryOut(state.withLock { Action(outcome: $0.schedule.nextOutcome()) })
+    carryOut(state.withLock { Action(outcome: $0.schedule.endIfDone()) })
   }
 
   func finished(_ member: AsyncOperation, _ end: OperationCore.End, takenNext: Bool) {
@@ -210,7 +209,7 @@ extension GroupEngine {
       state.progress.complete(member)
       return Action(
         runner: runner,
-        outcome: state.schedule.nextOutcome(),
+        outcome: state.schedule.endIfDone(),
         waiters: state.roomWaiters.take(downTo: state.members.count, from: count),
         updatesProgress: state.progress.isFollowed
       )
@@ -229,10 +228,6 @@ extension GroupEngine {
       withExtendedLifetime(state.withLock { $0.schedule.takeStaleEntries() }) {}
       workDidEnd()
       if let group = life.group { Trampoline.run { group.finishNow() } }
-    case .searchForCycle(nil): searchForCycle()
-    case .searchForCycle(let members?):
-      for member in members { searchForCycle(from: member) }
-      searchForSuspectedCycleSoon()
     }
   }
 }

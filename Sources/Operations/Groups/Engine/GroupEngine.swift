@@ -20,7 +20,10 @@ final class GroupEngine: @unchecked Sendable {
     var drainWaiters = NumberedList<Waiter>()
 
     /// Whether any thread can start the group: this takes little time, finishes nothing, and calls no code of the user.
-    var startsAnywhere: Bool { 1...16 ~= members.count && plainMembers.isEmpty && schedule.cycleSearch == .none }
+    var startsAnywhere: Bool { 1...16 ~= members.count && plainMembers.isEmpty }
+
+    /// Whether a member waits for more than a slot.
+    var membersMayWait: Bool { schedule.ready.count < members.count }
 
     /// - Returns: The members, if there was no such request.
     mutating func takeMembers(toEnd request: GroupSchedule.EndRequest) -> [AsyncOperation] {
@@ -62,12 +65,24 @@ final class GroupEngine: @unchecked Sendable {
     var engines = [self]
     while let engine = engines.popLast() {
       let (hasPlainMembers, mayWait, inner) = engine.state.withLock { state in
-        (!state.plainMembers.isEmpty, state.schedule.cycleSearch != .none, state.progress.children)
+        (!state.plainMembers.isEmpty, state.membersMayWait, state.progress.children)
       }
       if hasPlainMembers || (mayWait && !engine.isInOrder) { return true }
       engines += inner.compactMap(\.operation.engineOfMembers)
     }
     return false
+  }
+
+  /// Whether every member depends only on earlier members, as in most groups, which rules out a cycle.
+  var isInOrder: Bool {
+    state.withLock { $0.members.elements }.allSatisfy { member in
+      if member is GroupOperation { return false }
+      let (index, dependencies) = member.core.withLock { ($0.memberIndex, $0.ledger.dependencies.entries) }
+      return dependencies.allSatisfy { dependency in
+        guard case .own(let operation) = dependency else { return false }
+        return operation.core.withLock { $0.engine === self && $0.memberIndex < index }
+      }
+    }
   }
 
   func change(_ change: (inout GroupSchedule) -> Void) {
@@ -155,13 +170,13 @@ final class GroupEngine: @unchecked Sendable {
   }
 
   func memberGainedDependency(_ member: AsyncOperation) {
-    let (isRunning, policy) = state.withLock { state in
-      if state.schedule.life.isGathering { state.schedule.suspectCycle() }
-      return (state.schedule.life.isRunning && !state.schedule.isDraining, state.errorPolicy)
-    }
-    if policy == .cancelDependents { cancelIfDependencyFailed(member) }
-    // A new cycle leads through the new dependency. If no member runs, no later event starts a search.
-    if isRunning { searchForCycle(from: member) }
+    if state.withLock({ $0.errorPolicy }) == .cancelDependents { cancelIfDependencyFailed(member) }
+    watch()
+  }
+
+  /// Looks for cycles through the members of a group that has started.
+  func watch() {
+    if let group = state.withLock({ $0.membersMayWait ? $0.schedule.life.group : nil }) { WaitWatch.watch(group) }
   }
 
   // MARK: Cancelling

@@ -67,8 +67,6 @@ extension GroupSchedule {
     case proceed
     /// The caller must finish the group of this life.
     case end(Life)
-    /// Through new members, which close a cycle only if operations wait for them, or through all.
-    case searchForCycle(through: [AsyncOperation]?)
     /// The caller must release the group. It is open and has no members, or it has finished before executing members.
     case release(GroupOperation)
   }

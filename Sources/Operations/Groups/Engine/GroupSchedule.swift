@@ -6,7 +6,6 @@ struct GroupSchedule {
   private(set) var life = Life.gathering(needTurns: false)
   private(set) var openness = Openness.none
   private(set) var endRequest = EndRequest.none
-  var cycleSearch = CycleSearch.none
   /// The number of members whose results have not been processed.
   private(set) var unfinishedMembers = 0
   /// The number of calls that are adding members or starting the group, which does not end meanwhile.
@@ -40,12 +39,6 @@ struct GroupSchedule {
 
   var isDraining: Bool { endRequest >= .drain }
   var isOpen: Bool { openness != .none && endRequest == .none }
-
-  /// Whether members remain, but none runs or can run. They wait for operations outside the group, or for each other.
-  var hasNothingToRun: Bool {
-    guard life.isRunning, unfinishedMembers > 0, additions == 0 else { return false }
-    return ready.slotsTaken == 0 && hasNoneReady && waitingResults == nil
-  }
 
   /// Whether an event of a member comes too late. The group must not retain the member, which may retain the group.
   private var hasEnded: Bool { !life.isGathering && !life.isRunning }
@@ -130,12 +123,6 @@ struct GroupSchedule {
   mutating func disband() {
     self = GroupSchedule()
     life = .ended
-  }
-
-  mutating func nextOutcome() -> Outcome {
-    let outcome = endIfDone()
-    if case .proceed = outcome, beginCycleSearch() { return .searchForCycle(through: nil) }
-    return outcome
   }
 
   /// Ends the life of a group without members that is not open, or the engine's hold on an open or an abandoned one.

@@ -77,8 +77,11 @@ extension GroupEngine {
     }
     if state.withLock({ $0.hasRoom(below: count, isAdding: isAdding) }) { return true }
     if group.isFinished { return false }
+    let wait = TaskWait.begin(.room(self, below: count))
+    defer { wait?.end() }
     var ticket: Int?
     await waitOrUnregister { resume in
+      wait?.giveUp(by: resume)
       ticket = state.withLock { state in
         if state.hasRoom(below: count, isAdding: isAdding) { return nil }
         return state.roomWaiters.add(resume, below: count, isAdding: isAdding)

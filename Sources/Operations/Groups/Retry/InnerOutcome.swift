@@ -62,6 +62,7 @@ extension AsyncOperation {
     for follower in trace { follower.noteMembers(inner.members) }
     _ = inner.startAsMember(by: nil)
     inner.startWaitLimit()
+    if inner.core.withLock({ $0.ledger.isWaiting }) { WaitWatch.watch(self) }
     // Last, because another thread may end the operation while this one still uses the context that `body` uses.
     inner.whenFinished(body)
   }

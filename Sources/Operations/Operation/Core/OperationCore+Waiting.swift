@@ -45,6 +45,7 @@ extension OperationCore {
   }
 
   private mutating func waitForTurn() -> WaitAction {
+    since = .now
     if case .none = place { return becomeReady() }
     guard let turn, !lifecycle.isCancelled else { return becomeReady() }
     return request(turn)

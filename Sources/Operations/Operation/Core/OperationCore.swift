@@ -66,8 +66,8 @@ enum MemberSlot {
   var turn: KeyRequest?
   /// Works for the operation. Cancelled with it, and at its end. Kept after that, because the work may continue.
   var task: Task<Void, Never>?
-  /// The time when the operation was started, or when it last proceeded to evaluating or executing.
-  private(set) var startTime: CoarseTime?
+  /// When the operation was added, began to wait for its keys or a slot, was started, or proceeded to evaluating or executing.
+  var since: CoarseTime?
   /// The highest priority of a task that waits for the operation, if it is above the default, or 0. Not a `TaskPriority`,
   /// because the program finds out the size of a structure with such a property when it runs.
   var lent: UInt8 = 0
@@ -94,6 +94,15 @@ enum MemberSlot {
   }
 
   var trace: [OperationFollower] { extras?.trace ?? [] }
+
+  var work: Work? { turn ?? extras?.work }
+
+  mutating func makeWork() -> Work {
+    if let work { return work }
+    let new = Work()
+    makeExtras().work = new
+    return new
+  }
 
   mutating func makeGateIfWaiting() -> Operation? { isBlocked ? bridge.makeGate() : nil }
 
@@ -133,6 +142,7 @@ enum MemberSlot {
   mutating func claim(for queue: OperationQueue?) -> String? {
     if let obstacle { return obstacle }
     place = .queue(queue)
+    since = .now
     return nil
   }
 
@@ -140,6 +150,7 @@ enum MemberSlot {
   mutating func claim(for engine: GroupEngine, index: Int) -> ClaimAction {
     if self.engine === engine { return .repeated }
     if let obstacle { return .refused(because: obstacle) }
+    since = .now
     var claim: Claim = mustWait ? [.waits] : []
     if turn != nil, !lifecycle.isCancelled {
       claim.insert(.needsTurn)
@@ -277,13 +288,13 @@ enum MemberSlot {
   private mutating func begin(holdingKeys: Bool) -> StartAction? {
     let first: OperationLifecycle.Phase = extras?.hasInputs == true ? .preparing : .executing
     guard lifecycle.start(as: holdingKeys ? first : .suspended(.turn)) else { return nil }
-    startTime = .now
+    since = .now
     return nextStep
   }
 
   mutating func proceed(to phase: OperationLifecycle.Phase) -> Bool {
     guard lifecycle.proceed(to: phase) else { return false }
-    startTime = .now
+    since = .now
     return true
   }
 

@@ -28,10 +28,8 @@ final class OperationExtras {
 
   // MARK: Inner operations
 
-  /// The operations, and tasks that wait for keys, for which tasks of this operation wait.
-  var awaited: [AnyObject] = []
-  /// The work of the task that waits for the operation.
-  var caller: (any EnclosingWork)?
+  /// Nil if the operation has keys, whose request is its work, or if no task has worked for it.
+  var work: Work?
   /// Kept when the operation may leave the thread that started it.
   var place: ExecutionPlace?
   /// Runs inside this operation. Cancelled with it, and at its end. Cycle detection treats it as a member.

@@ -1,0 +1,60 @@
+import Foundation
+
+/// The queue or the group that provides the slots of an operation.
+enum WaitPlace {
+  case queue(OperationQueue)
+  case group(GroupOperation)
+
+  /// Nil if the operation does not know its queue.
+  init?(of operation: Operation) {
+    guard let own = operation as? AsyncOperation else { return nil }
+    let (outer, queue) = own.core.withLock { ($0.outer, $0.queue) }
+    if let group = outer as? GroupOperation {
+      self = .group(group)
+    } else if let queue {
+      self = .queue(queue)
+    } else {
+      return nil
+    }
+  }
+
+  var id: ObjectIdentifier {
+    switch self {
+    case .queue(let queue): ObjectIdentifier(queue)
+    case .group(let group): ObjectIdentifier(group)
+    }
+  }
+
+  var name: String? {
+    switch self {
+    case .group(let group): group.displayName
+    case .queue(let queue): queue.givenName
+    }
+  }
+
+  var description: String {
+    switch self {
+    case .group(let group): "the group \(group.shownName)"
+    case .queue(.main): "the main queue"
+    case .queue: name.map { "the queue “\($0.inOneLine)”" } ?? "its queue"
+    }
+  }
+
+  /// The limit is negative if any number of operations can execute at once.
+  var slots: (isSuspended: Bool, limit: Int, operations: [Operation]) {
+    switch self {
+    case .queue(let queue): (queue.isSuspended, queue.maxConcurrentOperationCount, queue.operations)
+    case .group(let group) where group.engine.isDraining: (false, -1, group.members)
+    case .group(let group): (group.isSuspended, group.maxConcurrentOperationCount, group.members)
+    }
+  }
+}
+
+extension Operation {
+  /// Foundation does not expose the operations that a queue has taken but not started.
+  var usesSlot: Bool {
+    if isFinished { return false }
+    guard let own = self as? AsyncOperation else { return isExecuting }
+    return own.core.withLock { $0.holdsSlot }
+  }
+}

@@ -1,0 +1,77 @@
+import Foundation
+
+extension WaitSnapshot {
+  static let namesAtMost = 8
+
+  func name(_ node: Int) -> String {
+    switch nodes[node].subject {
+    case .operation(let operation, _): operation.shownName
+    case .task(let claimant): claimant.quotedName.inOneLine
+    case .slots: "a slot"
+    case .key(let obstacle): "the key \(obstacle.key.quoted)"
+    case .room(let group, _): "room in \(group.shownName)"
+    case .oneOf: "a result"
+    }
+  }
+
+  /// Whether the node is something that operations or tasks use.
+  func isResource(_ node: Int) -> Bool {
+    switch nodes[node].subject {
+    case .operation, .task: false
+    case .slots, .key, .room, .oneOf: true
+    }
+  }
+
+  /// Whether the wait is for the body of a task of the same work, which goes without saying.
+  func isOwnTask(_ wait: Wait) -> Bool {
+    if case (.task, .task) = (wait.kind, nodes[wait.node].subject) { true } else { false }
+  }
+
+  /// Says that a node waits for an operation or a task.
+  func phrase(_ wait: Wait, of node: Int) -> String {
+    let other = name(wait.node)
+    return switch wait.kind {
+    case .member where nodes[node].operation is GroupOperation: "waits for its member \(other)"
+    case .member: "waits for \(other) inside it"
+    case .groupStart: "cannot begin before its group \(other)"
+    case .dependency, .ownStart, .task, .slot, .key, .user: "waits for \(other)"
+    }
+  }
+
+  /// Says that a node waits for a resource.
+  func phrase(_ wait: Wait, forUseBy users: String) -> String {
+    let resource = nodes[wait.node]
+    switch resource.subject {
+    case .key(.holders):
+      let limit = if case .key(let limit) = wait.kind, limit > 1, limit < .max { " (limit \(limit))" } else { "" }
+      return "waits for \(name(wait.node))\(limit), held by \(users)"
+    case .slots(let place):
+      let slots = resource.waits.count == 1 ? "the slot" : "one of the \(resource.waits.count) slots"
+      return "waits for \(slots) of \(place.description), taken by \(users)"
+    case .room: return "waits for \(name(wait.node)), taken by \(users)"
+    case .oneOf: return "waits for \(resource.waits.count == 1 ? "the result" : "one of the results") of \(users)"
+    case .operation, .task, .key(.earlier): return "waits for \(name(wait.node)) behind \(users)"
+    }
+  }
+
+  /// Says what the first node of a path waits for, and so on, up to the last node or back to the first.
+  func sentence(of path: [Int], isClosed: Bool = true) -> String {
+    var steps: [String] = []
+    var resource: Wait?
+    for (node, next) in zip(path, path.dropFirst() + (isClosed ? path.prefix(1) : [])) {
+      guard let wait = nodes[node].waits.first(where: { $0.node == next }), !isOwnTask(wait) else { continue }
+      if isResource(next) {
+        resource = wait
+      } else if let wait = resource {
+        steps.append(phrase(wait, forUseBy: name(next)))
+        resource = nil
+      } else if wait.kind != .ownStart {
+        steps.append(phrase(wait, of: node))
+      }
+      if steps.count == Self.namesAtMost, isClosed, node != path.last {
+        return steps.joined(separator: ", which ") + ", and so on, back to \(name(path[0]))"
+      }
+    }
+    return steps.joined(separator: ", which ")
+  }
+}

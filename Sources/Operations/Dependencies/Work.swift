@@ -1,0 +1,71 @@
+import Synchronization
+
+/// What tasks work for: an operation, or the body of ``withKeys(_:in:waitLimit:name:clock:function:line:isolation:_:)``.
+/// Work that runs inside other work may use its keys.
+class Work: @unchecked Sendable {
+  /// The work of the task that began this work. Guarded by the lock of the registry of keys.
+  private final var caller: Work?
+  /// The work of the group or the operation around this operation. Guarded as ``caller``.
+  private final var outer: Work?
+  private let isOver = Atomic(false)
+
+  init(caller: Work? = nil) { self.caller = caller }
+
+  /// Nil if the work has no keys.
+  var claimant: KeyClaimant? { nil }
+
+  /// Called when nothing can use the keys of this work any more. Others forget the work then.
+  final func end() { isOver.store(true, ordering: .relaxed) }
+
+  final func belong(to caller: Work) {
+    KeyRegistry.withLock {
+      caller.forgetEnded()
+      self.caller = caller
+    }
+  }
+
+  final func setOuter(_ outer: Work) { KeyRegistry.withLock { self.outer = outer } }
+
+  /// Without this, each task of a chain in which one begins the next would retain all tasks before it.
+  private final func forgetEnded() {
+    while let ended = caller, ended.isOver.load(ordering: .relaxed), ended.outer == nil { caller = ended.caller }
+  }
+
+  // MARK: Under the lock of the registry
+
+  final var isInsideOther: Bool { caller != nil || outer != nil }
+
+  /// The claimants of the work around this work, innermost first.
+  final var enclosing: [KeyClaimant] {
+    // The groups of operations that have a caller as well. Such a path can lead to work that was found before.
+    var (path, branches, found) = ([Work](), [Work](), Set<ObjectIdentifier>())
+    var next: Work? = self
+    while let work = next ?? branches.popLast() {
+      if next == nil, found.isEmpty { found = Set(path.map { ObjectIdentifier($0) }) }
+      next = nil
+      if !found.isEmpty, !found.insert(ObjectIdentifier(work)).inserted { continue }
+      path.append(work)
+      work.forgetEnded()
+      if let outer = work.outer, work.caller != nil { branches.append(outer) }
+      next = work.caller ?? work.outer
+    }
+    return path.dropFirst().compactMap(\.claimant)
+  }
+}
+
+/// The work that the current task does. Inherited by child tasks.
+@TaskLocal var currentWork: Work?
+
+extension AsyncOperation {
+  /// Makes the operation a part of the work that waits for it.
+  final func belong(to caller: Work?) {
+    if let caller { core.withLock { $0.makeWork() }.belong(to: caller) }
+  }
+
+  /// The work of the operation's tasks. The operation has been started, or is about to enter the wait queues of its keys.
+  final var ownWork: Work {
+    let (work, outer) = core.withLock { ($0.makeWork(), $0.outer) }
+    if let around = outer?.core.withLock({ $0.work }) { work.setOuter(around) }
+    return work
+  }
+}
