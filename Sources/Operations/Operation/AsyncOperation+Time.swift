@@ -43,28 +43,30 @@ extension AsyncOperation {
   /// can set a clock that it advances by hand. Setting a clock does not affect timers that have already started, nor
   /// members that their group has already started.
   public final var clock: any Clock<Duration> {
-    get {
-      var operation = self
-      while true {
-        let (clock, runner, outer) = operation.core.withLock {
-          ($0.extras?.clock, $0.runner, $0.runner == nil ? $0.outer : nil)
-        }
-        if let clock { return clock }
-        // A search in each of n nested groups would take n² steps.
-        if let runner { return runner.clock ?? ContinuousClock() }
-        guard let outer else { return ContinuousClock() }
-        operation = outer
-      }
-    }
+    get { assignedClock ?? ContinuousClock() }
     set {
       let old = core.withLock { exchange(&$0.makeExtras().clock, with: newValue) }
       withExtendedLifetime(old) {}
     }
   }
 
+  /// The clock that was set for the operation or the nearest group around it.
+  final var assignedClock: (any Clock<Duration>)? {
+    var operation = self
+    while true {
+      let (clock, runner, outer) = operation.core.withLock {
+        ($0.extras?.clock, $0.runner, $0.runner == nil ? $0.outer : nil)
+      }
+      // A search in each of n nested groups would take n² steps.
+      guard clock == nil, runner == nil, let outer else { return clock ?? runner?.clock }
+      operation = outer
+    }
+  }
+
   // MARK: The wait limit
 
-  func startWaitLimit() {
+  /// In a queue, the operations that start at once are read only if the operation may not wait.
+  func startWaitLimit(withSlots: () -> Set<ObjectIdentifier>? = { nil }) {
     guard let limit = waitLimit else { return }
     let timer = ClockTimer()
     let former = core.withLock { core in

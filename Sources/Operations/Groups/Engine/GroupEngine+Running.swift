@@ -109,7 +109,7 @@ extension GroupEngine {
   private func makeRunner() -> GroupRunner? {
     guard let queue = state.withLock({ $0.schedule.life.queue }) else { return nil }
     // The runner stores the clock of the enclosing group, which saves a search through all enclosing groups.
-    return GroupRunner(for: self, in: queue, clock: owner?.core.withLock { $0.extras?.clock ?? $0.runner?.clock })
+    return GroupRunner(for: self, in: queue, clock: owner?.assignedClock)
   }
 
   private func addToQueue(quality: QualityOfService = .default, _ body: @escaping @Sendable (GroupRunner) -> Void) {

@@ -81,7 +81,8 @@ final class GroupEngine: @unchecked Sendable {
     carryOut(action)
   }
 
-  /// Removes the members of a deallocated group, which are free if it was not started. The caller releases them.
+  /// Removes the members of a deallocated group, which are free if it was not started. The caller releases them. Those of
+  /// an orphaned group still report their ends to this engine, which their runners retain.
   func disband() -> [AnyObject] {
     let former = state.withLock { state -> State? in
       if case .ended = state.schedule.life { return nil }
@@ -95,7 +96,7 @@ final class GroupEngine: @unchecked Sendable {
     for listener in former.progress.listeners.elements { listener.finish() }
     for member in former.plainMembers { member.forget() }
     let members = former.members.elements
-    for member in members { member.changeWait { $0.becomeFree() } }
+    if !former.schedule.life.isOver { for member in members { member.changeWait { $0.becomeFree() } } }
     return members
   }
 

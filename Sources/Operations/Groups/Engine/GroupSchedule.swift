@@ -128,6 +128,7 @@ struct GroupSchedule {
   }
 
   mutating func disband() {
+    if life.isOver { return }
     self = GroupSchedule()
     life = .ended
   }
