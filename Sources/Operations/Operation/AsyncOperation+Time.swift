@@ -76,7 +76,7 @@ extension AsyncOperation {
     former?.cancel()
     if limit > .zero {
       timer.start(after: limit, on: clock, isTimeout: true) { [weak self] in self?.expire(after: limit) }
-    } else if !isAboutToStart {
+    } else if !isAboutToStart(withSlots) {
       expire(after: limit)
     }
   }
@@ -92,13 +92,13 @@ extension AsyncOperation {
     }
   }
 
-  private var isAboutToStart: Bool {
+  private func isAboutToStart(_ withSlots: () -> Set<ObjectIdentifier>?) -> Bool {
     let outer = core.withLock { $0.outer }
     // A private group starts its members when it has them all, and this is asked again.
     if outer?.core.withLock({ $0.isInside && $0.lifecycle.phase.isPending }) == true { return true }
-    let (phase, queue, engine) = core.withLock { ($0.lifecycle.phase, $0.queue, $0.engine) }
+    let (phase, engine) = core.withLock { ($0.lifecycle.phase, $0.engine) }
     switch phase {
-    case .pending(.slot): return queue?.isAboutToStart(self) ?? engine?.isAboutToStart(self) ?? true
+    case .pending(.slot): return engine?.isAboutToStart(self) ?? withSlots()?.contains(ObjectIdentifier(self)) ?? true
     case .pending: return false
     // If its keys have been taken meanwhile, the thread that starts it ends it.
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return true
@@ -182,12 +182,17 @@ extension AsyncOperation {
 }
 
 extension OperationQueue {
-  /// Whether the queue has a slot for an operation that is ready, beside those that were added before.
-  fileprivate func isAboutToStart(_ operation: Operation) -> Bool {
-    let limit = maxConcurrentOperationCount
-    if isSuspended || limit < 0 { return !isSuspended }
-    let earlier = operations.prefix { $0 !== operation }.filter { !$0.isFinished }
-    return earlier.count { ($0 as? AsyncOperation)?.isReadyForFoundation ?? $0.isReady } < limit
+  /// The operations that have slots, or come first among those that need one. Nil if there is no limit.
+  var operationsWithSlots: Set<ObjectIdentifier>? {
+    var free = isSuspended ? 0 : maxConcurrentOperationCount
+    if free < 0 { return nil }
+    let first = operations.prefix { operation in
+      if free == 0 { return false }
+      let isReady = (operation as? AsyncOperation)?.isReadyForFoundation ?? operation.isReady
+      if isReady, !operation.isFinished { free -= 1 }
+      return true
+    }
+    return Set(first.map { ObjectIdentifier($0) })
   }
 }
 

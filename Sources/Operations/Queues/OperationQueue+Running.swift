@@ -21,7 +21,7 @@ extension OperationQueue {
     guard operation.prepareForQueue() else { return operation.startCancelled() }
     addOperation(operation as Operation)
     operation.recheckReadiness()
-    operation.startWaitLimit()
+    operation.startWaitLimit { operationsWithSlots }
   }
 
   /// Adds several operations at once, without waiting. Unlike Foundation's method, it can be called in a task.
@@ -52,9 +52,10 @@ extension OperationQueue {
       return false
     }
     addOperations(operations, waitUntilFinished: false)
+    lazy var withSlots = operationsWithSlots
     for case let own as AsyncOperation in operations {
       own.recheckReadiness()
-      own.startWaitLimit()
+      own.startWaitLimit { withSlots }
     }
   }
 

@@ -126,18 +126,8 @@ final class GroupEngine: @unchecked Sendable {
     if priority != former { state.withLock { $0.schedule.move(member, to: priority) } }
   }
 
-  /// Whether a member that waits for a slot only has one, or is among the first, for which slots are free.
-  func isAboutToStart(_ member: AsyncOperation) -> Bool {
-    state.withLock { state in
-      // Whose turn it is depends on the members that are taken before.
-      var schedule = state.schedule
-      if !schedule.ready.contains(member), !schedule.called.contains(member) { return true }
-      if !schedule.life.isRunning || schedule.isSuspended { return false }
-      let free = schedule.limit < 0 ? .max : max(schedule.limit - schedule.ready.slotsTaken, 0)
-      if free >= schedule.ready.count + schedule.called.count { return true }
-      return (0..<free).contains { _ in schedule.takeReady()?.operation === member }
-    }
-  }
+  /// Whether a member that waits for no more than a slot has one, which it is given if there is one for it.
+  func isAboutToStart(_ member: AsyncOperation) -> Bool { state.withLock { $0.schedule.giveSlot(to: member) } }
 
   func memberReportsProgress(_ member: AsyncOperation, index: Int) {
     if let part = MemberPart(member, index: index) { state.withLock { $0.weigh(part) } }
