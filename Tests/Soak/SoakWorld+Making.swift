@@ -57,12 +57,13 @@ extension SoakWorld {
       return [block]
     case .retry(let failures):
       return [
-        RetryOperation(attempts: 3, backoff: .constant(.milliseconds(2))) { [log] attempt in
-          ResultOperation {
+        RetryOperation(attempts: 3, backoff: .constant(.milliseconds(2))) { [log, clock] attempt in
+          let result = ResultOperation {
             log.write(.attempted(item.index, attempt: attempt))
             if attempt <= failures { throw SoakError(item: item.index) }
             return try work([])
           }
+          return item.index.isMultiple(of: 2) ? result : SoakWorld.outlivedGroup(clock) ==> result
         }
       ]
     case .group:
@@ -73,6 +74,15 @@ extension SoakWorld {
       group.staysOpen = item.staysOpen
       return [group]
     }
+  }
+
+  /// A group whose group times out before its work has ended, for which the next attempt of a retry waits.
+  private static func outlivedGroup(_ clock: ManualClock) -> GroupOperation {
+    let group = GroupOperation([
+      TaskOperation { _ = await Task.detached { try? await clock.sleep(for: .milliseconds(3)) }.value }
+    ])
+    group.timeout = .milliseconds(1)
+    return GroupOperation([group])
   }
 
   /// Two that race for one operation: the second follows it.

@@ -47,13 +47,14 @@ extension GroupOperation {
 
   /// Adds a member if fewer than `count` are unfinished, in one step. Otherwise, the operation remains free.
   ///
-  /// Tasks that wait to add a member below this count come first. If the group has finished, see ``addOperation(_:)``.
+  /// Tasks that wait to add a member below this count come first. If the group has finished, and `count` is at least 1,
+  /// see ``addOperation(_:)``.
   ///
   /// - Precondition: The operation can be added.
   @discardableResult
   public final func addOperation(_ operation: Operation, ifBelow count: Int) -> Bool {
     let hasRoom = engine.state.withLock { $0.hasRoom(below: count, isAdding: true) }
-    let isAdded = hasRoom || isFinished
+    let isAdded = hasRoom || (isFinished && count > 0)
     if isAdded { engine.add([operation], skipping: .none, to: self, hasRoom: hasRoom) }
     return isAdded
   }

@@ -74,6 +74,8 @@ extension AsyncOperation {
     let runner = end.membership?.runner
     // That of the former group, unless the operation has its own.
     if let clock = runner?.clock { core.withLock { if $0.extras?.clock == nil { $0.makeExtras().clock = clock } } }
+    // What waits for the end may add a member at once, for which there is a slot.
+    if end.announcesSlot { runner?.engine.willReturnSlot() }
     if !end.dependents.isEmpty {
       Trampoline.asOneCall { for dependent in end.dependents { dependent?.operation?.dependencyDidFinish() } }
     }

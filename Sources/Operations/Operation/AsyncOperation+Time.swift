@@ -43,28 +43,30 @@ extension AsyncOperation {
   /// can set a clock that it advances by hand. Setting a clock does not affect timers that have already started, nor
   /// members that their group has already started.
   public final var clock: any Clock<Duration> {
-    get {
-      var operation = self
-      while true {
-        let (clock, runner, outer) = operation.core.withLock {
-          ($0.extras?.clock, $0.runner, $0.runner == nil ? $0.outer : nil)
-        }
-        if let clock { return clock }
-        // A search in each of n nested groups would take n² steps.
-        if let runner { return runner.clock ?? ContinuousClock() }
-        guard let outer else { return ContinuousClock() }
-        operation = outer
-      }
-    }
+    get { assignedClock ?? ContinuousClock() }
     set {
       let old = core.withLock { exchange(&$0.makeExtras().clock, with: newValue) }
       withExtendedLifetime(old) {}
     }
   }
 
+  /// The clock that was set for the operation or the nearest group around it.
+  final var assignedClock: (any Clock<Duration>)? {
+    var operation = self
+    while true {
+      let (clock, runner, outer) = operation.core.withLock {
+        ($0.extras?.clock, $0.runner, $0.runner == nil ? $0.outer : nil)
+      }
+      // A search in each of n nested groups would take n² steps.
+      guard clock == nil, runner == nil, let outer else { return clock ?? runner?.clock }
+      operation = outer
+    }
+  }
+
   // MARK: The wait limit
 
-  func startWaitLimit() {
+  /// In a queue, the operations that start at once are read only if the operation may not wait.
+  func startWaitLimit(withSlots: () -> Set<ObjectIdentifier>? = { nil }) {
     guard let limit = waitLimit else { return }
     let timer = ClockTimer()
     let former = core.withLock { core in
@@ -74,7 +76,7 @@ extension AsyncOperation {
     former?.cancel()
     if limit > .zero {
       timer.start(after: limit, on: clock, isTimeout: true) { [weak self] in self?.expire(after: limit) }
-    } else if !isAboutToStart {
+    } else if !isAboutToStart(withSlots) {
       expire(after: limit)
     }
   }
@@ -90,13 +92,13 @@ extension AsyncOperation {
     }
   }
 
-  private var isAboutToStart: Bool {
+  private func isAboutToStart(_ withSlots: () -> Set<ObjectIdentifier>?) -> Bool {
     let outer = core.withLock { $0.outer }
     // A private group starts its members when it has them all, and this is asked again.
     if outer?.core.withLock({ $0.isInside && $0.lifecycle.phase.isPending }) == true { return true }
-    let (phase, queue, engine) = core.withLock { ($0.lifecycle.phase, $0.queue, $0.engine) }
+    let (phase, engine) = core.withLock { ($0.lifecycle.phase, $0.engine) }
     switch phase {
-    case .pending(.slot): return queue?.isAboutToStart(self) ?? engine?.isAboutToStart(self) ?? true
+    case .pending(.slot): return engine?.isAboutToStart(self) ?? withSlots()?.contains(ObjectIdentifier(self)) ?? true
     case .pending: return false
     // If its keys have been taken meanwhile, the thread that starts it ends it.
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return true
@@ -180,12 +182,17 @@ extension AsyncOperation {
 }
 
 extension OperationQueue {
-  /// Whether the queue has a slot for an operation that is ready, beside those that were added before.
-  fileprivate func isAboutToStart(_ operation: Operation) -> Bool {
-    let limit = maxConcurrentOperationCount
-    if isSuspended || limit < 0 { return !isSuspended }
-    let earlier = operations.prefix { $0 !== operation }.filter { !$0.isFinished }
-    return earlier.count { ($0 as? AsyncOperation)?.isReadyForFoundation ?? $0.isReady } < limit
+  /// The operations that have slots, or come first among those that need one. Nil if there is no limit.
+  var operationsWithSlots: Set<ObjectIdentifier>? {
+    var free = isSuspended ? 0 : maxConcurrentOperationCount
+    if free < 0 { return nil }
+    let first = operations.prefix { operation in
+      if free == 0 { return false }
+      let isReady = (operation as? AsyncOperation)?.isReadyForFoundation ?? operation.isReady
+      if isReady, !operation.isFinished { free -= 1 }
+      return true
+    }
+    return Set(first.map { ObjectIdentifier($0) })
   }
 }
 

@@ -42,9 +42,9 @@ extension AsyncOperation {
   }
 
   /// Makes up for what Foundation and others may have missed before the queue had the operation.
-  func wasAdded() {
+  func wasAdded(withSlots: @autoclosure () -> Set<ObjectIdentifier>) {
     recheckReadiness()
-    startWaitLimit()
+    startWaitLimit(withSlots: withSlots)
     watchIfAwaited()
   }
 

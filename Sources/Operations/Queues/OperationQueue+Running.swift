@@ -20,7 +20,7 @@ extension OperationQueue {
     // A rejected operation finishes at once, because the holder of its key may occupy the slot that it would wait for.
     guard operation.prepareForQueue() else { return operation.startCancelled() }
     addOperation(operation as Operation)
-    operation.wasAdded()
+    operation.wasAdded(withSlots: operationsWithSlots)
   }
 
   /// Adds several operations at once, without waiting. Unlike Foundation's method, it can be called in a task.
@@ -51,7 +51,8 @@ extension OperationQueue {
       return false
     }
     addOperations(operations, waitUntilFinished: false)
-    for case let own as AsyncOperation in operations { own.wasAdded() }
+    lazy var withSlots = operationsWithSlots
+    for case let own as AsyncOperation in operations { own.wasAdded(withSlots: withSlots) }
   }
 
   /// Adds an operation, and every `AsyncOperation` that it depends on directly or indirectly, to this queue.

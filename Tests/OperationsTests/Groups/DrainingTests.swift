@@ -1,6 +1,7 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Soak
 import Testing
 
 /// Returns work that begins, and that no cancellation ends before a gate is opened.
@@ -143,6 +144,51 @@ struct DrainingTests: NotingSuite {
     let wait = drain(group, isOver.isOpen)
     #expect(!isOver.isOpen)
     #expect(try await wait.value(opening: gate))
+  }
+
+  /// The group around the work ends before it, and is released unless it is kept.
+  @Test(arguments: ["member", "nested", "deep", "retry", "inner retry", "attempt", "repeat", "flatMap", "expiry"])
+  func theWaitIncludesTheWorkOfAGroupThatEndedEarly(_ shape: String) async throws {
+    for (byTimeout, isKept) in [(true, false), (true, true), (false, false), (false, true)] {
+      let (begun, gate, clock, running, live) = (Gate(), Gate(), ManualClock(), Locked(0), LiveCount())
+      let (steps, late) = (Locked<[GroupOperation]>([]), note("late"))
+      let step: @Sendable () -> GroupOperation = {
+        let work = stubbornWork(asTask: true, begun, until: gate) { running.withLock { $0 -= 1 } }
+        work.addObserver(didStart: { _ in running.withLock { $0 += 1 } })
+        let step = CountedGroup(live, [work])
+        step.finishesWhenCancelled = true
+        if byTimeout { step.timeout = .seconds(1) }
+        steps.withLock { $0.append(step) }
+        return step
+      }
+      (late.clock, late.waitLimit) = (clock, .seconds(1))
+      let member: AsyncOperation =
+        switch shape {
+        case "nested": GroupOperation([step()])
+        case "deep": GroupOperation([GroupOperation([GroupOperation([step()])])])
+        case "retry": RetryOperation(attempts: 3) { _ in GroupOperation([step()]) }
+        case "inner retry": RetryOperation(attempts: 3) { _ in RetryOperation(attempts: 1) { _ in step() } }
+        case "attempt": RetryOperation(attempts: 3) { _ in step() }
+        case "repeat": RepeatOperation { $0 <= 3 ? GroupOperation([step()]) : nil }
+        case "flatMap": GroupOperation { ResultOperation {}.flatMap { GroupOperation([step()]) } }
+        case "expiry": GroupOperation([step(), late], maxConcurrentOperationCount: 1)
+        default: step()
+        }
+      let group = GroupOperation([member])
+      group.clock = clock
+      await queue.add(group, until: begun)
+      let wait = drain(group, running.withLock { $0 } == 0)
+      if byTimeout {
+        await clock.advance(by: .seconds(1), sleepers: shape == "expiry" ? 2 : 1)
+      } else {
+        steps.withLock { $0.first }?.cancel()
+      }
+      if !isKept { steps.withLock { $0 = [] } }
+      // The test holds the member, and a retry its latest attempt.
+      if !isKept, shape != "member", shape != "attempt" { await poll { live.alive == 0 } }
+      #expect(try await wait.value(opening: gate))
+      #expect(member.isFinished && group.isFinished && journal.entries.allSatisfy { $0 == "late" })
+    }
   }
 
   // MARK: Cancelling what waits

@@ -240,15 +240,27 @@ struct WaitLimitTests {
       try await single.run(late(limit))
       try await queue.run(late(limit).exclusive("key", in: domain))
       let group = GroupOperation("group", maxConcurrentOperationCount: 1).started()
-      let members = [late(limit), late(limit).exclusive("key", in: domain)]
-      for member in members {
+      let members = [late(limit), late(limit).exclusive("key", in: domain), late(limit)]
+      queue.addOperation(ResultOperation { group.addOperation(members[2]) }.waits(for: members[1]))
+      for member in members[..<2] {
         group.addOperation(member)
         try await member.completed()
-        await group.waitForRoom(below: 1)
       }
+      try await members[2].completed()
       group.finish()
     }
-    #expect(journal.count == 800)
+    #expect(journal.count == 1000)
+  }
+
+  @Test(arguments: [true, false]) func slotsThatNoRunnerHasTaken_areTakenBackByAChange(suspending: Bool) {
+    let (group, members) = (GroupOperation(), (0..<3).map { _ in AsyncOperation() })
+    var schedule = GroupSchedule()
+    _ = schedule.begin(group, in: GroupQueue(of: group), draining: false)
+    schedule.limit = 2
+    for member in members { _ = schedule.becameReady(member, .normal, takenNext: false) }
+    #expect(members.map { schedule.giveSlot(to: $0) } == [true, true, false])
+    if suspending { schedule.isSuspended = true } else { schedule.limit = 1 }
+    #expect(schedule.mayHandOut != suspending && schedule.ready.slotsTaken == 0 && schedule.ready.count == 3)
   }
 
   @Test func aMemberWhoseFlowIsNext_isNotRefused() async {

@@ -110,7 +110,7 @@ extension GroupEngine {
   private func makeRunner() -> GroupRunner? {
     guard let queue = state.withLock({ $0.schedule.life.queue }) else { return nil }
     // The runner stores the clock of the enclosing group, which saves a search through all enclosing groups.
-    return GroupRunner(for: self, in: queue, clock: owner?.core.withLock { $0.extras?.clock ?? $0.runner?.clock })
+    return GroupRunner(for: self, in: queue, clock: owner?.assignedClock)
   }
 
   private func addToQueue(quality: QualityOfService = .default, _ body: @escaping @Sendable (GroupRunner) -> Void) {
@@ -194,11 +194,15 @@ extension GroupEngine {
     carryOut(state.withLock { Action(outcome: $0.schedule.endIfDone()) })
   }
 
+  /// The slot is returned by ``finished(_:_:takenNext:)``, so that no dependent takes it before a more urgent one is ready.
+  func willReturnSlot() { state.withLock { $0.schedule.returningSlots += 1 } }
+
   func finished(_ member: AsyncOperation, _ end: OperationCore.End, takenNext: Bool) {
     workContinues(after: end, of: member)
     let (id, index) = (ObjectIdentifier(member), end.membership?.index ?? 0)
     let action = state.withLock { state in
       guard state.schedule.life.isRunning || state.schedule.life.isGathering else { return Action() }
+      if end.announcesSlot { state.schedule.returningSlots -= 1 }
       if end.holdsSlot { state.schedule.ready.returnSlot(of: id) }
       // It was cancelled when its pause was over.
       if end.extras?.pause != nil { state.schedule.removeEntry(of: id) }

@@ -96,7 +96,8 @@ final class GroupEngine: @unchecked Sendable {
     carryOut(action)
   }
 
-  /// Removes the members of a deallocated group, which are free if it was not started. The caller releases them.
+  /// Removes the members of a deallocated group, which are free if it was not started. The caller releases them. Those of
+  /// an orphaned group still report their ends to this engine, which their runners retain.
   func disband() -> [AnyObject] {
     let former = state.withLock { state -> State? in
       if case .ended = state.schedule.life { return nil }
@@ -110,7 +111,7 @@ final class GroupEngine: @unchecked Sendable {
     for listener in former.progress.listeners.elements { listener.finish() }
     for member in former.plainMembers { member.forget() }
     let members = former.members.elements
-    for member in members { member.changeWait { $0.becomeFree() } }
+    if !former.schedule.life.isOver { for member in members { member.changeWait { $0.becomeFree() } } }
     return members
   }
 
@@ -140,18 +141,8 @@ final class GroupEngine: @unchecked Sendable {
     if priority != former { state.withLock { $0.schedule.move(member, to: priority) } }
   }
 
-  /// Whether a member that waits for a slot only has one, or is among the first, for which slots are free.
-  func isAboutToStart(_ member: AsyncOperation) -> Bool {
-    state.withLock { state in
-      // Whose turn it is depends on the members that are taken before.
-      var schedule = state.schedule
-      if !schedule.ready.contains(member), !schedule.called.contains(member) { return true }
-      if !schedule.life.isRunning || schedule.isSuspended { return false }
-      let free = schedule.limit < 0 ? .max : max(schedule.limit - schedule.ready.slotsTaken, 0)
-      if free >= schedule.ready.count + schedule.called.count { return true }
-      return (0..<free).contains { _ in schedule.takeReady()?.operation === member }
-    }
-  }
+  /// Whether a member that waits for no more than a slot has one, which it is given if there is one for it.
+  func isAboutToStart(_ member: AsyncOperation) -> Bool { state.withLock { $0.schedule.giveSlot(to: member) } }
 
   func memberReportsProgress(_ member: AsyncOperation, index: Int) {
     if let part = MemberPart(member, index: index) { state.withLock { $0.weigh(part) } }

@@ -13,7 +13,7 @@ extension GroupSchedule {
     case abandoned(GroupOperation, GroupQueue)
     /// The engine has released the abandoned group, because only executing members remain. These may never finish.
     case orphaned(GroupQueue)
-    /// The group has finished, or has been released.
+    /// The group has finished, or has been released before its start or while it was idle.
     case ended
 
     /// The group, from its start until it is released. A running group stays alive.

@@ -27,8 +27,10 @@ struct GroupSchedule {
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
   private(set) var isRunnerWatched = false
 
-  var limit = OperationQueue.defaultMaxConcurrentOperationCount
-  var isSuspended = false { didSet { if !isSuspended { stopAwaitingMember() } } }
+  var limit = OperationQueue.defaultMaxConcurrentOperationCount { didSet { takeBackSlots() } }
+  var isSuspended = false { didSet { if isSuspended { takeBackSlots() } else { stopAwaitingMember() } } }
+  /// The number of members that have ended, and are about to return their slots.
+  var returningSlots = 0
   /// Called when there is no slot for a member that waits for its keys any more.
   private var whenFull: (@Sendable () -> Void)?
 
@@ -51,10 +53,18 @@ struct GroupSchedule {
 
   @inline(__always) private var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || ready.slotsTaken < limit) }
 
+  private func freeSlots(isOffered: Bool = false) -> Int {
+    limit < 0 ? .max : max(limit - ready.slotsTaken + (isOffered ? 1 : 0), 0)
+  }
+
+  @inline(__always) private var isCalledNext: Bool {
+    called.firstRank.map { first in ready.firstRank.map { first < $0 } ?? true } ?? false
+  }
+
   /// Whether a member could start if its keys were free: more slots are free than ready members come before it.
   func hasRoom(at rank: ReadyList.Rank, isOffered: Bool) -> Bool {
-    let free = limit < 0 ? .max : limit - ready.slotsTaken + (isOffered ? 1 : 0)
-    if !maySlotsBeTaken || free <= 0 { return false }
+    let free = freeSlots(isOffered: isOffered)
+    if !maySlotsBeTaken || free == 0 { return false }
     return free > ready.count || ready.count(before: rank, limit: free, isSlotOffered: isOffered) < free
   }
 
@@ -67,8 +77,7 @@ struct GroupSchedule {
   var mayHandOut: Bool {
     if hasNoneReady || startObstacles > 0 || offers > 0 { return false }
     if !granted.isEmpty || !cancelled.isEmpty || isDraining { return true }
-    guard hasRoom, let first = ready.firstRank else { return false }
-    return called.firstRank.map { first < $0 } ?? true
+    return hasRoom && !ready.isEmpty && !isCalledNext
   }
 
   private mutating func stopAwaitingMember() { if openness == .untilFirstMember { openness = .none } }
@@ -121,6 +130,7 @@ struct GroupSchedule {
   }
 
   mutating func disband() {
+    if life.isOver { return }
     self = GroupSchedule()
     life = .ended
   }
@@ -279,10 +289,29 @@ struct GroupSchedule {
 
   /// Gives a slot to the first ready member, which may still have to take its keys.
   mutating func takeReady() -> (operation: AsyncOperation, rank: ReadyList.Rank, isCalled: Bool)? {
-    let isCalled = called.firstRank.map { first in ready.firstRank.map { first < $0 } ?? true } ?? false
+    let isCalled = isCalledNext
     guard let (member, rank) = isCalled ? called.popFirst() : ready.popFirst() else { return nil }
     ready.slotsTaken += 1
     return (member, rank, isCalled)
+  }
+
+  /// Gives the free slots to the first ready members. Returns whether a member that waits for no more than a slot has one,
+  /// or will have one that is being returned.
+  mutating func giveSlot(to member: AsyncOperation) -> Bool {
+    let maySlotsBeGiven = life.isRunning && !isSuspended
+    while maySlotsBeGiven, freeSlots() > (isCalledNext ? called.count : 0), let (next, rank) = ready.popFirst() {
+      ready.slotsTaken += 1
+      granted.append(HandOut(member: next, rank: rank))
+    }
+    guard ready.contains(member) || called.contains(member) else { return true }
+    return maySlotsBeGiven && freeSlots() >= ready.count + called.count - returningSlots
+  }
+
+  /// Takes back the slots that are not taken with keys, and that no runner has taken yet.
+  private mutating func takeBackSlots() {
+    for case let handOut? in exchange(&granted, with: ArrayDeque()).all {
+      if let rank = handOut.rank { ready.putBack(handOut.member, rank) } else { granted.append(handOut) }
+    }
   }
 
   mutating func putBack(_ member: AsyncOperation, _ rank: ReadyList.Rank) {

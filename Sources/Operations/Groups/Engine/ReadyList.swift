@@ -25,9 +25,10 @@ struct ReadyList {
 
   @inline(__always) private var firstWithoutFlow: Rank? { deque.first?.rank ?? heap.earliest }
 
-  func contains(_ operation: AsyncOperation) -> Bool {
-    let id = ObjectIdentifier(operation)
-    return flows.contains(id) || places[id] != nil || deque.all.contains { $0?.operation === operation }
+  mutating func contains(_ operation: AsyncOperation) -> Bool {
+    if flows.contains(ObjectIdentifier(operation)) { return true }
+    orderByRank()
+    return places[ObjectIdentifier(operation)] != nil
   }
 
   /// `isSlotOffered` means that the member that uses one of the slots does not execute.
