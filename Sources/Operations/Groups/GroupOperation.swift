@@ -268,7 +268,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   open func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { errors }
 
   final func process(_ operation: AsyncOperation) {
-    let failures = operation.ownFailures
+    let failures = operation.throwsToItsCaller ? [] : operation.ownFailures
     let kept = Trampoline.isolate { self.operation(operation.represented, didFinishWith: failures.map(\.error)) }
     if !kept.isEmpty {
       let name = operation.displayName

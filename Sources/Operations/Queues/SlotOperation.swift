@@ -107,6 +107,8 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
 
   override var beginsElsewhere: Bool { true }
 
+  override var throwsToItsCaller: Bool { true }
+
   override func execute() { core.withLock { _ in exchange(&resume, with: {}) }?() }
 
   nonisolated(nonsending) func hold<R>(_ body: () async throws -> R, adding add: () -> Void) async throws -> R {
