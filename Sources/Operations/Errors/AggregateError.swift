@@ -39,7 +39,7 @@ public struct AggregateError: LocalizedError, CustomStringConvertible {
   }
 }
 
-/// The leaves of a tree of underlying errors. Two inputs double it at each level, so the visited errors are limited.
+/// The leaves of a tree of underlying errors. Two failed dependencies double it at each level, so the visited errors are limited.
 struct RootCauses: Sendable {
   /// The largest number of errors kept. Equal errors count once.
   private static let limit = 8

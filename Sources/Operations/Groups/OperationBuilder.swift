@@ -14,13 +14,13 @@ public import Foundation
 /// and their direct and indirect dependencies. Operations that have been started, or are in a queue or group, stay where
 /// they are. A repeated operation counts once.
 ///
-/// In nested closures, an operation belongs to the group of the outermost closure that names it, with what it waits for:
+/// In nested closures, an operation belongs to the group of the outermost closure that names it, with what it waits for.
+/// The inner group then waits for it:
 ///
 /// ```swift
 /// let crawl = GroupOperation("crawl", maxConcurrentOperationCount: 1) {
-///   let index = collect(pages).map(Index.init)
-///   index  // a member of “crawl”, as the pages are
-///   GroupOperation("images") { index ==> loadImages }
+///   index  // a member of “crawl”
+///   GroupOperation("images") { index ==> image }
 /// }
 /// ```
 ///
