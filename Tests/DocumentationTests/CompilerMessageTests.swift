@@ -39,6 +39,35 @@ struct CompilerMessageTests {
     for (number, mistake) in Self.mistakes.enumerated() { #expect(errors[number + 2] == [mistake.1], "\(mistake.0)") }
   }
 
+  /// Closures for a condition, and whether they are refused because they return a `Bool`.
+  private static let conditions = [
+    ("_ in isUp", true), ("_ in !isUp", true), ("_ in true", true), ("$0.isCancelled", true),
+    ("_ in await Task { true }.value", true), ("_ in let isMet = isUp; return isMet", true),
+    ("_ in if isUp { return true }; return false", true), ("_ -> Bool in isUp", true), ("_ in", false),
+    ("_ in throw Down()", false), ("_ in guard isUp else { throw Down() }", false), ("_ in try check()", false),
+    ("try await $0.completed()", false), ("_ in if isUp { return }; throw Down()", false), ("_ in _ = isUp", false),
+    ("_ in let isMet = isUp; if !isMet { throw Down() }", false), ("$0.cancel()", false), ("_ in count()", false),
+    ("_ in do { try check() } catch { throw Down() }", false), ("_ in fatalError()", false),
+    ("_ in try await Task.sleep(for: .zero)", false), ("_ in for _ in 0..<2 { try check() }", false),
+    ("@MainActor _ in try check()", false), ("_ in defer { count() }; try check()", false),
+  ]
+
+  @Test func aConditionThatReturnsABool_isRefused_andAnyOtherIsNot() async throws {
+    let functions = Self.conditions.enumerated().flatMap { number, condition in
+      ["", "async "].map { "func f\(number)() \($0){ _ = OperationCondition(name: \"\") { \(condition.0) } }" }
+    }
+    let header = "import Operations; struct Down: Error {}; func check() throws {}; let isUp = true; "
+    let count = "@discardableResult @Sendable func count() -> Int { 1 }\n"
+    let errors = try await Self.errors(in: header + count + functions.joined(separator: "\n"))
+    for (number, condition) in Self.conditions.enumerated() {
+      for line in [2 * number + 2, 2 * number + 3] {
+        let messages = errors[line, default: []]
+        #expect(messages.isEmpty != condition.1, "\(condition.0)")
+        #expect(messages.isEmpty || messages.contains { $0.contains("Throw") }, "\(messages)")
+      }
+    }
+  }
+
   /// The page MigratingFromOperationQueue has these messages, so that a search finds the remedy beside them.
   @Test func overridesOfFoundationsMethodsAreRefusedInTheWordsOfThePage() async throws {
     let declarations = ["func start()", "func main()", "func cancel()", "var isReady: Bool", "var isExecuting: Bool"]

@@ -49,15 +49,23 @@ public func chain(_ operations: [Operation]) -> [Operation] {
   return operations
 }
 
-/// The operations that `==>` and `waits(for:)` join while a closure runs on this thread, for its result builder.
+/// What a closure does on this thread, for its result builder.
 final class DependencyRecorder {
   private static let current = ThreadLocal<DependencyRecorder>()
+  /// The operations that `==>` and `waits(for:)` join.
   private var operations: [Operation] = []
+  /// The groups that result builders inside the closure create, at any depth.
+  private var groups: [GroupOperation] = []
 
-  static func recording<Value>(_ body: () -> Value) -> (value: Value, joined: [Operation]) {
+  /// Runs the result builder of a group.
+  static func recording<Value>(
+    for group: GroupOperation,
+    _ body: () -> Value
+  ) -> (value: Value, joined: [Operation], inner: [GroupOperation]) {
     let recorder = DependencyRecorder()
     let value = current.withValue(recorder, body)
-    return (value, recorder.operations)
+    current.current?.groups += recorder.groups + [group]
+    return (value, recorder.operations, recorder.groups)
   }
 
   static func record(_ operations: @autoclosure () -> [Operation]) { current.current?.operations += operations() }

@@ -134,7 +134,7 @@ private struct TracePage {
     return records.compactMap { record in
       guard let error = record.error, !outer.contains(record.id) else { return nil }
       let text = "\(path(record).joined(separator: " › ")): \(error)"
-      return "<li data-id=\"\(record.id)\">\(text.inMarkup)</li>"
+      return "<li data-id=\"\(record.id)\">\(text.inOneLine.inMarkup)</li>"
     }
   }
 
@@ -150,7 +150,7 @@ private struct TracePage {
         ("queue", record.queue),
         ("after", record.dependencies.isEmpty ? nil : record.dependencies.map { records[$0].name }.listed { $0 }),
       ]
-      return [["", record.name]] + lines.compactMap { label, text in text.map { [label, $0] } }
+      return [["", record.name]] + lines.compactMap { label, text in text.map { [label, $0.inOneLine] } }
     }
     // JSON never has this character outside of a string, where it could end the script.
     let json = (try? JSONEncoder().encode(details)).map { String(decoding: $0, as: UTF8.self) } ?? "[]"

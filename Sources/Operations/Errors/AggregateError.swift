@@ -2,26 +2,26 @@ public import Foundation
 
 /// The failures of an operation as one error. Awaiting a failed group throws it.
 public struct AggregateError: LocalizedError, CustomStringConvertible {
-  /// All failures, in the order they occurred. Never empty.
+  /// All failures, in the order they occurred. Empty if there was no operation that could fail or succeed.
   public let failures: [OperationFailure]
   /// Whether the operation was also cancelled.
   public let isCancelled: Bool
 
   /// Creates an error from failures.
-  ///
-  /// - Precondition: `failures` is not empty.
   public init(_ failures: [OperationFailure]) { self.init(failures, isCancelled: false) }
 
   init(_ failures: [OperationFailure], isCancelled: Bool) {
-    guard !failures.isEmpty else { misuse("An AggregateError needs a failure: throw nothing where nothing failed.") }
     self.failures = failures.markingConsequences()
     self.isCancelled = isCancelled
   }
 
-  /// The first failure that is no consequence of another, or the first failure if all are consequences.
+  /// The first failure that is no consequence of another, or the first failure if all are consequences. Without
+  /// failures, this error itself.
   ///
   /// - Complexity: O(n).
-  public var primary: OperationFailure { failures.first { !$0.isConsequence } ?? failures[0] }
+  public var primary: OperationFailure {
+    failures.first { !$0.isConsequence } ?? failures.first ?? OperationFailure(path: [], error: self)
+  }
 
   /// The failures that are no consequences of others, in the order they occurred: see ``OperationFailure/isConsequence``.
   ///
@@ -33,12 +33,13 @@ public struct AggregateError: LocalizedError, CustomStringConvertible {
   public var errorDescription: String? { description }
 
   public var description: String {
+    if failures.isEmpty { return "There was no operation." }
     if failures.count == 1 { return failures[0].description }
     return "\(failures.count) failures:\n" + failures.map { "- \($0)" }.joined(separator: "\n")
   }
 }
 
-/// The leaves of a tree of underlying errors. Two inputs double it at each level, so the visited errors are limited.
+/// The leaves of a tree of underlying errors. Two failed dependencies double it at each level, so the visited errors are limited.
 struct RootCauses: Sendable {
   /// The largest number of errors kept. Equal errors count once.
   private static let limit = 8
@@ -59,7 +60,7 @@ struct RootCauses: Sendable {
       size += 1
       switch error {
       case let error as OperationError where !error.underlyingErrors.isEmpty: add(error.rootCauses)
-      case let error as AggregateError:
+      case let error as AggregateError where !error.failures.isEmpty:
         rest.insert(contentsOf: error.failures.prefix(RootCauses.steps).map(\.error), at: rest.startIndex)
       case let error as OperationFailure: rest.insert(error.error, at: rest.startIndex)
       default: add(error)

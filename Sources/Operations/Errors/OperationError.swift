@@ -83,33 +83,24 @@ func describe(_ error: any Error) -> String {
   return text.isEmpty ? String(describing: type(of: error)) : text
 }
 
-typealias MissingInput = (producer: Operation, cause: any Error)
-
 extension OperationError {
-  private static let namedProducers = 3
-
   /// Whether the operation has no input because a producer had no value. It is false if the input was never set.
   var isOfFailedProducer: Bool { code == .inputUnavailable && !underlyingErrors.isEmpty }
 
-  static func inputUnavailable(to consumer: Operation, _ missing: [MissingInput]) -> OperationError {
-    let causes = missing.map(\.cause)
-    let producers = missing.prefix(namedProducers).map { producer, cause -> String in
-      let reason =
-        switch cause {
-        case is CancellationError: "which was cancelled"
-        case Code.inputUnavailable: "which had none either"
-        default: "which failed"
-        }
-      return "\(producer.quotedName), \(reason)"
-    }
-    .joined(separator: ", nor from ")
-    let others = missing.count > namedProducers ? ", nor from \((missing.count - namedProducers).others)" : ""
-    let roots = RootCauses(of: causes)
+  static func inputUnavailable(to consumer: Operation, from producer: Operation, because cause: any Error) -> Self {
+    let reason =
+      switch cause {
+      case is CancellationError: "which was cancelled"
+      case Code.inputUnavailable: "which had none either"
+      default: "which failed"
+      }
+    let roots = RootCauses(of: [cause])
     let details = roots.description()
     return OperationError(
       .inputUnavailable,
-      "\(consumer.quotedName) has no input from \(producers)\(others)" + (details.isEmpty ? "." : ": \(details)"),
-      underlyingErrors: roots.bounded(causes)
+      "\(consumer.quotedName) has no input from \(producer.quotedName), \(reason)"
+        + (details.isEmpty ? "." : ": \(details)"),
+      underlyingErrors: roots.bounded([cause])
     )
   }
 }

@@ -88,7 +88,7 @@ struct FailureReport: Sendable {
   init(unlessCancelled error: any Error) { failures = [OperationFailure(path: [], error: error)] }
 
   private mutating func append(_ failure: OperationFailure) {
-    if let aggregate = failure.error as? AggregateError {
+    if let aggregate = failure.error as? AggregateError, !aggregate.failures.isEmpty {
       for inner in aggregate.failures {
         append(OperationFailure(path: failure.path + inner.path, error: inner.error, isOfAggregate: true))
       }
@@ -104,7 +104,8 @@ func meansCancelled(_ error: any Error) -> Bool {
   switch error {
   case is CancellationError: return true
   case is OperationError: return false
-  case let error as AggregateError: return error.failures.allSatisfy { meansCancelled($0.error) }
+  case let error as AggregateError:
+    return !error.failures.isEmpty && error.failures.allSatisfy { meansCancelled($0.error) }
   default:
     let error = error as NSError
     switch error.code {

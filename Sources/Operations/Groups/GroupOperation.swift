@@ -108,9 +108,10 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     super.init()
     engine.owner = self
     self.name = name
-    let (named, joined) = DependencyRecorder.recording(operations)
+    let (named, joined, inner) = DependencyRecorder.recording(for: self, operations)
     let onlyNamed = Set(named.map { ObjectIdentifier($0) }).subtracting(joined.map { ObjectIdentifier($0) })
-    let all = OperationBuilder.withDependencies(named, joined: joined)
+    let taken = OperationBuilder.takeBack(named + joined, from: inner)
+    let all = OperationBuilder.withDependencies(named, joined: joined + taken)
     engine.add(all, skipping: .unnamed(except: onlyNamed), to: self)
   }
 
@@ -267,7 +268,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   open func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { errors }
 
   final func process(_ operation: AsyncOperation) {
-    let failures = operation.ownFailures
+    let failures = operation.throwsToItsCaller ? [] : operation.ownFailures
     let kept = Trampoline.isolate { self.operation(operation.represented, didFinishWith: failures.map(\.error)) }
     if !kept.isEmpty {
       let name = operation.displayName

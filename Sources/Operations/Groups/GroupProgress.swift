@@ -36,6 +36,12 @@ struct GroupProgress {
   /// A negative count removes the units of members that were not added.
   mutating func add(_ count: Int) { if !isOver { total += count } }
 
+  /// Removes a member that has not finished.
+  mutating func remove(_ operation: Operation) {
+    total -= parts?.removeValue(forKey: ObjectIdentifier(operation))?.weight ?? 1
+    newChildren.removeAll { $0.operation === operation }
+  }
+
   mutating func weigh(_ part: MemberPart) {
     if isOver { return }
     let before = parts?[part.member]

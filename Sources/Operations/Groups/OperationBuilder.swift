@@ -14,6 +14,16 @@ public import Foundation
 /// and their direct and indirect dependencies. Operations that have been started, or are in a queue or group, stay where
 /// they are. A repeated operation counts once.
 ///
+/// In nested closures, an operation belongs to the group of the outermost closure that names it, with what it waits for.
+/// The inner group then waits for it:
+///
+/// ```swift
+/// let crawl = GroupOperation("crawl", maxConcurrentOperationCount: 1) {
+///   index  // a member of “crawl”
+///   GroupOperation("images") { index ==> image }
+/// }
+/// ```
+///
 /// A plain Foundation dependency that was attached outside of the closure stays where it is as well, because it does not
 /// report whether it is in a queue. The builder cannot detect that an operation was enqueued by Foundation's own methods.
 /// If a member depends on such an operation, create the group from an array instead.
@@ -54,6 +64,64 @@ public enum OperationBuilder {
       isNew: { seen.insert(ObjectIdentifier($0)).inserted },
       next: { $0.dependencies.filter(isFree) }
     )
+  }
+}
+
+extension OperationBuilder {
+  /// Makes free what the closure of a group names, and what that waits for, if it belongs to a group of an inner closure.
+  /// The inner group waits for it instead, because it would occupy a slot of the outer one meanwhile.
+  static func takeBack(_ named: [Operation], from groups: [GroupOperation]) -> [Operation] {
+    if groups.isEmpty { return [] }
+    let engines = Set(groups.map { ObjectIdentifier($0.engine) })
+    var (seen, taken) = (Set<ObjectIdentifier>(), Set<ObjectIdentifier>())
+    let all = postorder(
+      from: named,
+      isNew: { operation in
+        guard seen.insert(ObjectIdentifier(operation)).inserted, let member = operation.asMember else { return false }
+        guard let engine = member.core.withLock({ $0.engine }) else { return member.isFree }
+        let isTaken = engines.contains(ObjectIdentifier(engine))
+        if isTaken { taken.insert(ObjectIdentifier(operation)) }
+        return isTaken
+      },
+      next: { $0.dependencies }
+    )
+    if taken.isEmpty { return [] }
+    for group in groups {
+      group.engine.giveUp(group.engine.members.filter { taken.contains(ObjectIdentifier($0.represented)) })
+    }
+    for group in groups {
+      var outermost: AsyncOperation = group
+      while let outer = outermost.core.withLock({ $0.outer }) { outermost = outer }
+      let awaited = group.operations.flatMap(\.dependencies).filter { taken.contains(ObjectIdentifier($0)) }
+      var known = Set(outermost.dependencies.map { ObjectIdentifier($0) })
+      for operation in awaited where known.insert(ObjectIdentifier(operation)).inserted {
+        _ = outermost.addDependencyIfPending(operation)
+      }
+    }
+    return all.filter { taken.contains(ObjectIdentifier($0)) }
+  }
+}
+
+extension GroupEngine {
+  /// Makes members free, unless the group has been started.
+  fileprivate func giveUp(_ operations: [AsyncOperation]) {
+    if operations.isEmpty { return }
+    let indices = operations.map { $0.core.withLock { $0.memberIndex } }
+    let identities = Set(operations.map { ObjectIdentifier($0) })
+    let isGivenUp = state.withLock { state in
+      guard state.schedule.life.isGathering else { return false }
+      // The caller has other references, so nothing is released under the lock.
+      for (operation, index) in zip(operations, indices) {
+        _ = state.members.remove(index)
+        state.schedule.removeEntry(of: ObjectIdentifier(operation))
+        state.schedule.resultWasProcessed()
+        state.progress.remove(operation)
+      }
+      state.schedule.cancelled.removeAll { identities.contains(ObjectIdentifier($0)) }
+      state.plainMembers.removeAll { identities.contains(ObjectIdentifier($0)) }
+      return true
+    }
+    if isGivenUp { for operation in operations { operation.changeWait { $0.becomeFree() } } }
   }
 }
 

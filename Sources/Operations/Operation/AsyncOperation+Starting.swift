@@ -91,8 +91,11 @@ extension AsyncOperation {
     if let action { return carryOut(action) }
     let (conditions, handOvers, timeout) = inputs
     if let timeout { cancel(FailureReport([timeoutError(timeout)]), as: .timeout) }
-    let missing = handOvers.compactMap { input in input.obstacle(input.producer).map { (input.producer, $0) } }
-    if !missing.isEmpty { cancel(with: OperationError.inputUnavailable(to: self, missing)) }
+    for input in handOvers {
+      guard let cause = input.obstacle(input.producer) else { continue }
+      cancel(with: OperationError.inputUnavailable(to: self, from: input.producer, because: cause))
+      break
+    }
     if conditions.isEmpty { return handOver() }
     let isSuspended = core.withLock { core in
       core.makeExtras().condition = conditions.first?.name

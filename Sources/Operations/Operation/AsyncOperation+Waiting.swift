@@ -217,6 +217,8 @@ extension Operation {
   }
 
   func cannotBeAdded(because obstacle: String) -> String {
-    "\(quotedName) \(obstacle) already and cannot be added. An operation runs once, in one place: make a new one."
+    let group = asMember?.core.withLock { $0.outer }.map { " (\($0.quotedName))" } ?? ""
+    return
+      "\(quotedName) \(obstacle) already\(group) and cannot be added. An operation runs once, in one place: make a new one."
   }
 }

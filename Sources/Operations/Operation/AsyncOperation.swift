@@ -233,6 +233,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   var runsOthersInside: Bool { false }
 
+  /// Whether a task receives the failures, so that they are none of the group.
+  var throwsToItsCaller: Bool { false }
+
   final var engineOfMembers: GroupEngine? { (self as? GroupOperation)?.engine }
 
   /// The members of a group, or the inner operation of another operation.

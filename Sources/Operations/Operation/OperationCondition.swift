@@ -30,6 +30,15 @@ public struct OperationCondition: Sendable {
     self.evaluate = evaluate
   }
 
+  /// Not available: a closure that returns false would count as met.
+  @available(*, deprecated, message: "Throw an error if the condition is not met: if !isMet { throw NotMet() }")
+  @available(*, noasync, message: "Throw an error if the condition is not met: if !isMet { throw NotMet() }")
+  @UnmetConditionsThrow
+  public init<Value: ExpressibleByBooleanLiteral>(
+    name: String,
+    _ evaluate: @escaping @Sendable (AsyncOperation) async throws -> Value
+  ) { self.init(name: name) { operation in _ = try await evaluate(operation) } }
+
   /// A condition that is met if no dependency has an error. A plain Foundation operation reports no errors.
   public static var noFailedDependencies: Self {
     Self(name: "no failed dependencies") { operation in
@@ -86,6 +95,10 @@ public struct OperationCondition: Sendable {
     return OperationError(.conditionFailed, message, underlyingErrors: causes)
   }
 }
+
+/// Names the remedy in an error of the compiler: only a condition that returns a `Bool` has this isolation, and no code.
+@globalActor
+public enum UnmetConditionsThrow { public static let shared = MainActor.shared }
 
 extension AsyncOperation {
   /// Adds a condition that must be met for the operation to execute.

@@ -55,8 +55,8 @@ extension OperationQueue {
   /// ```
   ///
   /// A task reads the elements one by one, each when there is room for its operation. An error of the sequence ends the
-  /// results, which throw it after the results of the elements before it. Leaving the loop also cancels that task. For the
-  /// rest, see the method for a sequence.
+  /// results, which throw it after the results of the elements before it. Leaving the loop also cancels that task, which
+  /// then reads no further element. For the rest, see the method for a sequence.
   public func results<S: AsyncSequence, T: Sendable>(
     of elements: sending S,
     atMost count: Int,
@@ -78,7 +78,7 @@ extension OperationQueue {
     of operations: [O],
     ordered isOrdered: Bool = false
   ) -> OperationResults<O, O.Output> {
-    OperationResults(run(operations, atMost: max(operations.count, 1), ordered: isOrdered))
+    OperationResults(run(operations, atMost: operations.count, ordered: isOrdered))
   }
 
   /// Runs operations until one of them succeeds, returns its value, and cancels the others.
@@ -91,11 +91,9 @@ extension OperationQueue {
   /// as in RFC 8305 (Happy Eyeballs). The time is measured on the ``AsyncOperation/clock`` of the operation that began
   /// last. The method does not wait for the operations that it cancels. Cancelling the task cancels all operations.
   ///
-  /// - Precondition: `operations` is not empty.
   /// - Throws: `CancellationError` if the task is cancelled. An ``AggregateError`` with the failures in the order of
-  ///   `operations` if none succeeds.
+  ///   `operations` if none succeeds. It is empty if `operations` is.
   public func first<O: OutputOperation>(of operations: [O], staggered delay: Duration? = nil) async throws -> O.Output {
-    if operations.isEmpty { misuse("There is no first of no operations. Pass at least one.") }
     let run = run(operations, atMost: delay == nil ? operations.count : 1, staggered: delay)
     defer { run.cancel() }
     while let (_, result) = await run.next() { if case .success(let value) = result { return value } }
@@ -111,7 +109,7 @@ extension OperationQueue {
   ) -> ResultRun<O, O.Output, Never> {
     let start = { (operation: O) in self.start(operation, adds: operation.isFree) }
     let discard = { (operation: O) in operation.cancelEvenIfUnused() }
-    return ResultRun(operations, atMost: count, ordered: isOrdered, staggered: delay, orElse: discard, start)
+    return ResultRun(operations, atMost: max(count, 1), ordered: isOrdered, staggered: delay, orElse: discard, start)
   }
 
   private func start<O: OutputOperation>(_ operation: O, adds: Bool = true) -> AnyOutputOperation<O.Output> {
@@ -168,6 +166,9 @@ private struct ResultReports {
   /// The number of reports since the task last looked for a result.
   var newCount = 0
   var resume: Waiter?
+
+  var hasRoom: Bool { limit ?? 0 > started?.count ?? .max }
+  var isOver: Bool { limit == nil && (started?.count ?? 0) == 0 }
 }
 
 extension Locked<ResultReports> {
@@ -204,14 +205,13 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
     }
   }
 
-  /// Reads an element, or lets the other task read one. Returns false if there is none. Nil when there is none left.
-  private var read: ((ResultRun) -> Bool)?
+  /// Reads an element when there is room, or lets the other task read. Nil when the run is over.
+  private var read: ((ResultRun) -> Void)?
   /// Called with the elements that were not started when the run is cancelled.
   private var discardRest: (() -> Void)?
   private var reader: Task<Void, Never>?
   /// Set by the other task before its last report.
   private var failure: Failure?
-  private var unreadCount = 0
   /// Set if the starts are staggered.
   private var timer: ClockTimer?
   private let reports: Locked<ResultReports>
@@ -232,11 +232,12 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
     self.init(atMost: limit, ordered: isOrdered)
     var iterator = elements.makeIterator()
     read = { run in
-      guard let element = iterator.next() else { return false }
-      let work = start(element)
-      run.add(element, work)
-      if let stagger { run.awaitTurn(after: stagger, on: work.operation.clock) }
-      return true
+      while run.reports.withLock({ $0.hasRoom }) {
+        guard let element = iterator.next() else { return run.reports.withLock { $0.limit = nil } }
+        let work = start(element)
+        run.add(element, work)
+        if let stagger { run.awaitTurn(after: stagger, on: work.operation.clock) }
+      }
     }
     if let discard { discardRest = { while let element = iterator.next() { discard(element) } } }
   }
@@ -248,18 +249,17 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
     _ start: @escaping @Sendable (Source) -> AnyOutputOperation<Output>
   ) where S.Element == Source, S.Failure == Failure {
     self.init(atMost: limit, ordered: isOrdered)
-    let (permits, permit) = AsyncStream.makeStream(of: Void.self)
-    read = { _ in
-      permit.yield()
-      return true
-    }
+    let (requests, request) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    read = { _ in request.yield() }
     lazy var iterator = elements.makeAsyncIterator()
     let next = { () async throws(Failure) -> Source? in try await iterator.next(isolation: nil) }
     reader = Task { [weak self, reports] in
       do throws(Failure) {
-        for await _ in permits {
-          guard let element = try await next() else { break }
-          self?.add(element, start(element))
+        reading: for await _ in requests {
+          while reports.withLock({ $0.hasRoom }) {
+            guard let element = try await next() else { break reading }
+            self?.add(element, start(element))
+          }
         }
       } catch {
         self?.failure = error
@@ -273,8 +273,8 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
   nonisolated(nonsending) func next() async throws(Failure) -> ElementResults<Source, Output, Failure>.Element? {
     while !Task.isCancelled {
       if let entry = takeFinished() { return (entry.element, entry.work.result) }
-      fill()
-      if read == nil, reports.withLock({ $0.started?.count ?? 0 }) == 0 {
+      read?(self)
+      if reports.withLock({ $0.isOver }) {
         if let failure = failure.take() { throw failure }
         return nil
       }
@@ -292,18 +292,9 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
       return reports.finished.popFirst().flatMap { reports.started?.remove($0) }
     }
     guard let entry else { return nil }
-    unreadCount -= 1
     // A staggered run continues only if its caller does not accept this result.
-    if timer == nil { fill() }
+    if timer == nil { read?(self) }
     return unsafe unsafeDowncast(entry, to: Entry.self)
-  }
-
-  private func fill() {
-    while let read {
-      let limit = reports.withLock { $0.limit }
-      if let limit, unreadCount >= limit { return }
-      if limit != nil, read(self) { unreadCount += 1 } else { self.read = nil }
-    }
   }
 
   private func add(_ element: Source, _ work: AnyOutputOperation<Output>) {
@@ -325,7 +316,10 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
     discardRest.take()?()
     reader?.cancel()
     timer?.cancel()
-    let started = reports.withLock { $0.started.take() }
+    let started = reports.withLock { reports in
+      reports.limit = nil
+      return reports.started.take()
+    }
     for object in started?.elements ?? [] { unsafe unsafeDowncast(object, to: Entry.self).work.operation.cancel() }
   }
 }

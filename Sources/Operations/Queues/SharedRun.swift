@@ -13,7 +13,7 @@ extension OperationQueue {
   /// work for which the operation waits, receive ``OperationError/Code/waitCycle``.
   ///
   /// A caller whose task is cancelled returns at once with a `CancellationError`, and the operation keeps running for
-  /// the other callers. If the last caller is cancelled, it cancels the operation, and returns when that has finished.
+  /// the other callers. The last caller that is cancelled cancels the operation.
   ///
   /// - Parameters:
   ///   - key: The key that the callers share. One key must always produce values of one type.
@@ -46,39 +46,33 @@ extension OperationQueue {
     _ make: @Sendable () -> AnyOutputOperation<T>
   ) async throws -> T {
     try Task.checkCancellation()
-    let (run, caller): (SharedRun<T>, Int) = domain.enterRun(sharing: key)
-    return try await withTaskCancellationHandler {
-      if caller == 0 {
-        let work = make()
-        let (operation, outcome) = (work.operation, work.outcome)
-        if !run.begin(operation) { operation.cancel() }
-        operation.whenFinished { [unowned operation] in
-          domain.sharedRuns.withLock { runs in
-            if runs[key] === run { runs[key] = nil }
-            runs.giveBackRoom()
-          }
-          run.end(with: outcome(operation))
+    let (run, isFirst): (SharedRun<T>, Bool) = domain.enterRun(sharing: key)
+    if isFirst {
+      let work = make()
+      run.state.withLock { $0.work = work }
+      work.operation.whenFinished {
+        domain.sharedRuns.withLock { runs in
+          if runs[key] === run { runs[key] = nil }
+          runs.giveBackRoom()
         }
-        addWithDependencies(operation.exclusive(key, in: domain))
-        run.addition.start()
       }
-      return try await run.wait(caller)
-    } onCancel: {
-      run.cancel(caller)
+      addWithDependencies(work.operation.exclusive(key, in: domain))
+      run.addition.start()
     }
+    return try await run.wait()
   }
 }
 
 extension ExclusivityDomain {
   /// Adds a caller to the run under this key, or to a new run if there is none.
-  fileprivate func enterRun<T: Sendable>(sharing key: ExclusivityKey) -> (SharedRun<T>, caller: Int) {
+  fileprivate func enterRun<T: Sendable>(sharing key: ExclusivityKey) -> (SharedRun<T>, isFirst: Bool) {
     while true {
       let current = sharedRuns.withLock { $0[key] }
       if let current {
         guard let run = current as? SharedRun<T> else {
           misuse("The key \(key.quoted) is shared by runs of another type than \(T.self): \(current). Use another key.")
         }
-        if let caller = run.enter() { return (run, caller) }
+        if run.enter() { return (run, false) }
       }
       let new = SharedRun<T>()
       let isNew = sharedRuns.withLock { runs in
@@ -86,100 +80,53 @@ extension ExclusivityDomain {
         runs[key] = new
         return true
       }
-      if isNew { return (new, 0) }
+      if isNew { return (new, true) }
     }
   }
 }
 
-/// One operation and the callers that wait for its outcome.
+/// One operation, and the number of callers that wait for its outcome.
 final class SharedRun<Output: Sendable>: Sendable {
-  typealias Continuation = CheckedContinuation<Output, any Error>
-
-  enum Phase {
-    /// The first caller has entered and makes the operation.
-    case starting
-    case running(AsyncOperation)
-    /// All callers have been cancelled. The last one waits for the end of the operation.
-    case abandoned
-    case ended(Result<Output, any Error>)
-
-    var operation: AsyncOperation? { if case .running(let operation) = self { operation } else { nil } }
-  }
-
   struct State {
-    var phase = Phase.starting
-    /// The callers. One that does not wait yet has no continuation. The first one makes the operation.
-    var callers: [Int: Continuation?] = [0: nil]
-    var nextCaller = 1
+    /// Nil while the first caller makes the operation.
+    var work: AnyOutputOperation<Output>?
+    /// When the last one leaves, it cancels the operation.
+    var callers = 1
   }
 
   let state = Locked(State())
   /// Finishes when the operation has been added, and shows what it waits for.
   let addition = AsyncOperation()
 
-  /// Adds a caller, and returns its number. Nil means that the run is about to end, so the caller must start another.
-  func enter() -> Int? {
-    if let running = state.withLock({ $0.phase.operation }), running.isFinished || running.isCancelled { return nil }
+  /// Adds a caller, which must wait. Returns false if the run is about to end, so that the caller must start another.
+  func enter() -> Bool {
+    if let running = state.withLock({ $0.work?.operation }), running.isFinished || running.isCancelled { return false }
     return state.withLock { state in
-      switch state.phase {
-      case .abandoned, .ended: return nil
-      case .starting, .running: break
-      }
-      defer { state.nextCaller += 1 }
-      state.callers[state.nextCaller] = .some(nil)
-      return state.nextCaller
+      if state.callers > 0 { state.callers += 1 }
+      return state.callers > 0
     }
   }
 
-  /// Each caller must call this method once. One that would wait forever is refused alone.
-  func wait(_ caller: Int) async throws -> Output {
-    if caller > 0 { await addition.finished() }
-    let wait = state.withLock { $0.phase.operation }.flatMap { TaskWait.begin(.operation($0)) }
-    defer { wait?.end() }
-    return try await lendingPriority(to: escalateOperation) {
-      try await withCheckedThrowingContinuation { continuation in
-        let result = state.withLock { state -> Result<Output, any Error>? in
-          if case .ended(let result) = state.phase { return result }
-          guard state.callers[caller] != nil else { return .failure(CancellationError()) }
-          state.callers[caller] = continuation
-          return nil
-        }
-        if let result { continuation.resume(with: result) }
-      }
+  /// Each caller must call this method once. One that is cancelled, or would wait forever, leaves alone.
+  func wait() async throws -> Output {
+    await addition.finished()
+    let result: Result<Output, any Error>
+    do {
+      guard let work = state.withLock({ $0.work }) else { throw CancellationError() }
+      try await work.operation.settled()
+      result = work.result
+    } catch {
+      leave()
+      throw error
     }
+    return try result.get()
   }
 
-  @Sendable private func escalateOperation(to priority: TaskPriority) {
-    state.withLock { $0.phase.operation }?.escalatePriority(to: priority)
-  }
-
-  /// Removes a caller whose task was cancelled. If the caller is the last one, it stays and cancels the operation.
-  func cancel(_ caller: Int) {
-    let (continuation, operation) = state.withLock { state -> (Continuation?, AsyncOperation?) in
-      if state.callers[caller] == nil { return (nil, nil) }
-      if state.callers.count > 1 { return (state.callers.removeValue(forKey: caller) ?? nil, nil) }
-      defer { state.phase = .abandoned }
-      return (nil, state.phase.operation)
+  private func leave() {
+    let abandoned = state.withLock { state in
+      state.callers -= 1
+      return state.callers == 0 ? state.work?.operation : nil
     }
-    continuation?.resume(throwing: CancellationError())
-    operation?.cancel()
-  }
-
-  /// Sets the operation of the run, and returns whether a caller still waits.
-  func begin(_ operation: AsyncOperation) -> Bool {
-    state.withLock { state in
-      guard case .starting = state.phase else { return false }
-      state.phase = .running(operation)
-      return true
-    }
-  }
-
-  func end(with result: Result<Output, any Error>) {
-    let (callers, phase) = state.withLock { state in
-      defer { (state.phase, state.callers) = (.ended(result), [:]) }
-      return (state.callers.values, state.phase)
-    }
-    for continuation in callers { continuation?.resume(with: result) }
-    withExtendedLifetime(phase) {}
+    abandoned?.cancel()
   }
 }

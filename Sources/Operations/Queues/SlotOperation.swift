@@ -61,7 +61,8 @@ extension GroupOperation {
   /// Runs `body` in the calling task while it occupies a slot of this group and holds keys.
   ///
   /// The task waits until the group executes, and takes the slot and the keys in one step, as the first waiter that
-  /// fits: see <doc:MutualExclusion>. For the rest, see the method of an `OperationQueue`.
+  /// fits: see <doc:MutualExclusion>. What the method throws is no failure of the group. For the rest, see the method of an
+  /// `OperationQueue`.
   ///
   /// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``: with the code
   ///   ``OperationError/Code/shutDown`` if the group has finished, and with ``OperationError/Code/waitCycle`` if the task
@@ -105,6 +106,8 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
   }
 
   override var beginsElsewhere: Bool { true }
+
+  override var throwsToItsCaller: Bool { true }
 
   override func execute() { core.withLock { _ in exchange(&resume, with: {}) }?() }
 

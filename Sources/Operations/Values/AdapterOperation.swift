@@ -78,8 +78,8 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
     let target = core.withLock { _ in self.target }
     guard let transfer = transfer.take(), let source, let target, !target.isCancelled else { return finish() }
     if policy == .required, let obstacle = obstacle(in: source) {
-      cancelTargetUnlessTransferred(because: (source, obstacle))
-      cancel(with: OperationError.inputUnavailable(to: self, [(source, obstacle)]))
+      cancelTargetUnlessTransferred(from: source, because: obstacle)
+      cancel(with: OperationError.inputUnavailable(to: self, from: source, because: obstacle))
       return finish()
     }
     do {
@@ -99,12 +99,12 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
   }
 
   override func prepareToFinish() {
-    cancelTargetUnlessTransferred(because: (self, outcomeError ?? CancellationError()))
+    cancelTargetUnlessTransferred(from: self, because: outcomeError ?? CancellationError())
   }
 
-  private func cancelTargetUnlessTransferred(because missing: @autoclosure () -> MissingInput) {
+  private func cancelTargetUnlessTransferred(from producer: Operation, because cause: @autoclosure () -> any Error) {
     guard let target = core.withLock({ _ in target }), !target.isCancelled, !target.isFinished else { return }
     guard let own = target as? AsyncOperation else { return target.cancel() }
-    own.cancel(with: OperationError.inputUnavailable(to: own, [missing()]))
+    own.cancel(with: OperationError.inputUnavailable(to: own, from: producer, because: cause()))
   }
 }

@@ -86,8 +86,8 @@ extension OutputOperation {
   /// ```
   ///
   /// The value is written just before the consumer executes, on the consumer's thread. Several values are written one
-  /// after the other, in the order of the `pass` calls. A cancelled consumer receives no value. If the producer has no
-  /// value, the consumer is cancelled with ``OperationError/Code/inputUnavailable``.
+  /// after the other, in the order of the `pass` calls. A cancelled consumer receives no value. If the producer finishes
+  /// without one, the consumer is cancelled at once with ``OperationError/Code/inputUnavailable``, whatever it waits for.
   ///
   /// - Precondition: `consumer` is another operation and has not been started.
   /// - Returns: The consumer.
@@ -162,6 +162,23 @@ extension OutputOperation {
     )
     // Before the dependency, because the consumer may start at once if this operation has finished.
     consumer.core.withLock { $0.makeExtras().handOvers.append(handOver) }
-    return consumer.waits(for: self)
+    consumer.waits(for: self)
+    if policy == .optional { return consumer }
+    // The consumer may wait for other producers. The closure keeps neither operation alive.
+    whenFinished { [unowned self, weak consumer] in
+      if case .failure(let error) = outcome { consumer?.cancelForLack(ofInputFrom: self, because: error) }
+    }
+    return consumer
+  }
+}
+
+extension AsyncOperation {
+  /// Cancels the operation, unless it has received its inputs, or the dependency on the producer was removed.
+  fileprivate func cancelForLack(ofInputFrom producer: AsyncOperation, because cause: any Error) {
+    let isInput = core.withLock { core in
+      !core.lifecycle.isCancelled && core.extras?.handOvers.entries.contains { $0.producer === producer } == true
+    }
+    if !isInput { return }
+    Trampoline.run { self.cancel(with: OperationError.inputUnavailable(to: self, from: producer, because: cause)) }
   }
 }

@@ -158,4 +158,15 @@ struct SourceComments: Printing {
     try await queue.run(importer)
     #expect(store.isSuccessful)
   }
+
+  @Test func nestedGroups() async throws {
+    let (index, image) = (ResultOperation { 1 }, ResultOperation { 2 })
+    let crawl = GroupOperation("crawl", maxConcurrentOperationCount: 1) {
+      index  // a member of “crawl”
+      GroupOperation("images") { index ==> image }
+    }
+    #expect(crawl.operations.count == 2)
+    try await queue.run(crawl)
+    #expect(image.isSuccessful)
+  }
 }

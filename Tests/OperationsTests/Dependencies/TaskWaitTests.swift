@@ -105,17 +105,17 @@ struct TaskWaitTests {
 
   @Test func aCallerThatIsRefused_leavesASharedRunToTheOthers() async throws {
     queue.maxConcurrentOperationCount = 1
-    let joined = Locked<(run: SharedRun<Int>, caller: Int)?>(nil)
+    let joined = Locked<SharedRun<Int>?>(nil)
     let outer = TaskOperation {
       try await queue.run(sharing: "key", in: domain) {
         let run = domain.sharedRuns.withLock { $0["key"] as? SharedRun<Int> }
-        joined.withLock { $0 = run.flatMap { run in run.enter().map { (run, $0) } } }
+        if run?.enter() == true { joined.withLock { $0 = run } }
         return ResultOperation { 3 }
       }
     }
     await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(outer) }
     let other = try #require(joined.withLock { $0 })
-    #expect(try await other.run.wait(other.caller) == 3)
+    #expect(try await other.wait() == 3)
   }
 
   @Test(arguments: [false, true])

@@ -98,6 +98,14 @@ struct TraceOutputTests {
     await queue.finished()
   }
 
+  @Test func page_showsControlCharactersAsPictures() async {
+    await run([ResultOperation<Int> { throw TestError("bell\u{7}") }.named("nul\u{0}esc\u{1B}")])
+    let page = tracer.html()
+    #expect(page.contains("nul␀esc␛: bell␇</li>"))
+    #expect(page.contains(#"["operation","nul␀esc␛"]"#) && page.contains(#"["error","bell␇"]"#))
+    #expect(!page.unicodeScalars.contains { $0.value < 0x20 && $0 != "\n" })
+  }
+
   /// The bars and the text of a picture in SVG, which an XML parser can read.
   private struct Picture {
     let bars: [(kind: String, left: Double, width: Double)]

@@ -168,9 +168,10 @@ struct ErrorTests {
   }
 
   @Test func aChainInWhichEachLinkFails_namesSomeRoots() async throws {
-    var last: ResultOperation<Int> = ResultOperation { throw TestError("first") }
+    var last: AsyncOperation = ResultOperation { throw TestError("first") }
     for index in 0..<400 {
-      last = zip(last, ResultOperation<Int> { throw TestError("\(index)") }).map { $0.0 + $0.1 }
+      last = [last, ResultOperation { throw TestError("\(index)") }] ==> AsyncOperation()
+      last.addCondition(.noFailedDependencies)
     }
     _ = try? await queue.run(GroupOperation { last })
     let text = try #require(last.errors.first).localizedDescription

@@ -60,7 +60,7 @@ struct TaskKeysTests {
     let holder = await hold(.exclusive("key"), "save")
     let operation = NoteOperation("operation", journal).exclusive("key", in: domain)
     queue.addOperation(operation)
-    let entry = queue.stallReport().entries.first
+    let entry = queue.stallReport().roots.first
     #expect(entry?.waitsFor == ["save"] && entry?.cause == .exclusivity)
     #expect(entry?.description == "“operation” waits for the key “key”, held by “save”, which is running.")
     let waiter = immediately {

@@ -40,6 +40,73 @@ struct GroupOperationTests: NotingSuite {
     #expect(journal.entries.first == "a" && journal.entries.last == "c" && journal.count == 4)
   }
 
+  // MARK: Nested braces
+
+  @Test(arguments: [false, true]) func anOperation_belongsToTheOutermostGroupThatNamesIt(afterwards: Bool) async throws
+  {
+    let (a, b, c, d, plain) = (note("a"), note("b"), note("c"), note("d"), plain("plain", journal))
+    var (inner, innermost) = (GroupOperation(), GroupOperation())
+    let outer = GroupOperation("outer", maxConcurrentOperationCount: 1) {
+      if !afterwards { a }
+      let group = GroupOperation("inner") {
+        let group = GroupOperation("innermost") {
+          a ==> plain ==> b
+          c
+          d
+        }
+        (inner, innermost) = (inner, group)
+        group
+        b
+      }
+      inner = group
+      group
+      if afterwards { a }
+      c ==> note("e")
+    }
+    #expect(Set(outer.operations.map(\.displayName)) == ["a", "c", "e", "inner"])
+    #expect(Set(inner.operations.map(\.displayName)) == ["plain", "b", "innermost"])
+    #expect(innermost.operations == [d])
+    #expect([outer, inner, innermost].map(\.progress.totalUnitCount) == [4, 3, 1])
+    try await queue.run(outer)
+    #expect(Set(journal.entries) == ["a", "b", "c", "d", "e", "plain"])
+  }
+
+  @Test func whatAnOperationWaitsFor_goesWithIt_underTheLimitOfItsGroup() async throws {
+    let running = Locked((now: 0, most: 0))
+    let pages = (0..<8).map { _ in
+      TaskOperation {
+        running.withLock { ($0.now, $0.most) = ($0.now + 1, max($0.most, $0.now + 1)) }
+        for _ in 0..<20 { await Task.yield() }
+        return running.withLock {
+          $0.now -= 1
+          return $0.now
+        }
+      }
+    }
+    pages[0].cancel()
+    let index = collect(pages, input: .optional).map { $0.count }.named("index").exclusive("index")
+    let crawl = GroupOperation("crawl", maxConcurrentOperationCount: 1) {
+      GroupOperation("images") { index ==> note("image") }
+      index
+    }
+    #expect(crawl.operations.count == 11)
+    try await queue.run(crawl)
+    #expect(running.withLock { $0.most } == 1 && journal.entries == ["image"])
+    #expect(try index.result?.get() == 7)
+  }
+
+  @Test func aGroupThatHasBeenStartedInsideBraces_keepsItsMembers() async throws {
+    let (a, b) = (note("a"), note("b"))
+    let outer = GroupOperation {
+      let inner = GroupOperation("inner") { a ==> b }.started()
+      inner.finish()
+      b ==> note("c")
+    }
+    #expect(outer.operations.map(\.displayName) == ["c"])
+    try await queue.run(outer)
+    #expect(journal.entries == ["a", "b", "c"])
+  }
+
   @Test func theBuilderLeavesWhatIsElsewhere_andPlainDependenciesThatWereAttachedOutside() async {
     let (suspended, outside, inside) = (OperationQueue.suspended(), note("outside"), note("inside"))
     let (queued, free) = (plain("queued", journal), plain("free", journal))

@@ -221,7 +221,7 @@ struct HostileReentrancyTests {
   }
 
   @Test(arguments: [3, 16, 40]) func theClosureOfALateAttemptMayWaitForAnotherRetry(attempt: Int) async {
-    let retry = RetryOperation<Int>(attempts: attempt) { number in
+    let retry = RetryOperation<Int>(attempts: attempt) { number -> ResultOperation<Int> in
       if number == attempt {
         let inner = RetryOperation<Int>(attempts: 3) { _ in throw TestError("inner") }
         inner.start()

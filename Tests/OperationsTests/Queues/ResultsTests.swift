@@ -135,10 +135,16 @@ struct ResultsTests {
   /// An asynchronous sequence that records which elements were read, and may fail at its end. Not sendable.
   private final class Feed: AsyncSequence, AsyncIteratorProtocol {
     let (count, error, journal): (Int, TestError?, Journal<String>)
+    let willReturn: (Int) async -> Void
     private var next = 0
 
-    init(_ count: Int, failing error: TestError? = nil, _ journal: Journal<String>) {
-      (self.count, self.error, self.journal) = (count, error, journal)
+    init(
+      _ count: Int,
+      failing error: TestError? = nil,
+      _ journal: Journal<String>,
+      willReturn: @escaping (Int) async -> Void = { _ in }
+    ) {
+      (self.count, self.error, self.journal, self.willReturn) = (count, error, journal, willReturn)
     }
 
     func makeAsyncIterator() -> Feed { self }
@@ -147,6 +153,7 @@ struct ResultsTests {
       if next == count, let error { throw error }
       if next == count { return nil }
       journal.write("read \(next)")
+      await willReturn(next)
       next += 1
       return next - 1
     }
@@ -201,6 +208,35 @@ struct ResultsTests {
     await queue.finished()
   }
 
+  @Test func aStreamWithoutALimit_deliversResultsBeforeItsEnd() async {
+    let (stream, source) = AsyncStream.makeStream(of: Int.self)
+    source.yield(1)
+    for await (element, _) in queue.results(of: stream, atMost: .max, { $0 }) {
+      if element == 3 { break }
+      source.yield(element + 1)
+    }
+  }
+
+  /// The sequence ignores the cancellation of its reader.
+  @Test func afterLeavingTheLoop_noFurtherElementIsRead() async throws {
+    let (reading, gate, live) = (Gate(), Gate(), LiveCount())
+    do {
+      let token = LiveCount.Token(live)
+      let elements = Feed(50, journal) { element in
+        guard element == 1 else { return withExtendedLifetime(token) {} }
+        reading.open()
+        await Task.detached { await gate.opened() }.value
+      }
+      for try await _ in queue.results(of: elements, atMost: 20, { $0 }) {
+        await reading.opened()
+        break
+      }
+    }
+    gate.open()
+    await live.none()
+    #expect(journal.entries == ["read 0", "read 1"])
+  }
+
   @Test func racesOfAStreamAndItsCancellation_leaveNothingBehind() async {
     let live = LiveCount()
     for round in 0..<(isThorough ? 50_000 : 500) {
@@ -251,6 +287,17 @@ struct ResultsTests {
       try await queue.first(of: [first.named("a"), second.named("b")])
     }
     #expect(error?.failures.map(\.path) == [["a"], ["b"]])
+  }
+
+  @Test func theFirstOfNone_isAnErrorWithoutFailures_andAFailureOfTheOperationAround() async {
+    let task = TaskOperation { [queue] in try await queue.first(of: [ResultOperation<Void>]()) }
+    let error = await #expect(throws: AggregateError.self) { try await queue.run(task) }
+    #expect(error?.failures.isEmpty == true && error?.primary.error is AggregateError)
+    #expect(task.errors.count == 1 && !task.isSuccessful && error?.description == "There was no operation.")
+    let cancelled = AsyncOperation()
+    cancelled.cancel()
+    cancelled.finish(with: AggregateError([]))
+    #expect(cancelled.errors.count == 1)
   }
 
   @Test func staggered_theNextBeginsWhenOneFailsOrTheTimeHasPassed() async throws {

@@ -31,7 +31,7 @@ struct SharedRunTests {
 
   /// Waits until this many callers share the run under a key.
   private func callers<T: Sendable>(_ count: Int, of key: ExclusivityKey = "login", _ type: T.Type = Int.self) async {
-    await poll { (domain.sharedRuns.withLock { $0[key] } as? SharedRun<T>)?.state.withLock(\.callers.count) == count }
+    await poll { (domain.sharedRuns.withLock { $0[key] } as? SharedRun<T>)?.state.withLock(\.callers) == count }
   }
 
   @Test(arguments: [nil, TestError("wrong password")])
@@ -108,8 +108,13 @@ struct SharedRunTests {
     }
     // Cancelled before it starts, it would end at once.
     await begun.opened()
-    if byCaller { first.cancel() } else { queue.cancelAllOperations() }
-    await poll { queue.operations.first?.isCancelled == true }
+    if byCaller {
+      first.cancel()
+      await #expect(throws: CancellationError.self) { try await first.value }
+    } else {
+      queue.cancelAllOperations()
+    }
+    #expect(queue.operations.first?.isCancelled == true)
     let second = Task { try await login() }
     await poll { !domain.waiting(for: "login").isEmpty }
     #expect(logins.count == 1 && domain.waiting(for: "login") == ["login 1"])

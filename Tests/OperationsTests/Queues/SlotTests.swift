@@ -6,11 +6,11 @@ import Testing
 @testable import Operations
 
 @Suite(.timeLimit(.minutes(5)))
-struct SlotTests {
+struct SlotTests: NotingSuite {
   private let domain = ExclusivityDomain()
   private let queue = OperationQueue.limited(to: 1)
   private let group = GroupOperation("group", maxConcurrentOperationCount: 1).started()
-  private let journal = Journal<String>()
+  let journal = Journal<String>()
   private let gate = Gate()
 
   private final class Counter { var count = 0 }
@@ -104,6 +104,20 @@ struct SlotTests {
     await queue.finished()
     await group.waitForRoom(below: 1)
     #expect(journal.entries.isEmpty)
+  }
+
+  @Test(arguments: [GroupOperation.ErrorPolicy.stopOnFailure, .cancelOnFailure, .cancelDependents])
+  func aTryThatExpires_isNoFailureOfTheGroup(policy: GroupOperation.ErrorPolicy) async throws {
+    let held = HeldOperation()
+    group.errorPolicy = policy
+    group.addOperations([held, note("next")])
+    await held.begun.opened()
+    await #expect(throws: OperationError(.expired, "")) { try await group.withSlot(waitLimit: .zero) {} }
+    await held.finished(opening: held.gate)
+    try await group.withSlot { journal.write("slot") }
+    #expect(journal.entries == ["next", "slot"] && group.failures.isEmpty)
+    group.finish()
+    try await group.completed()
   }
 
   @Test(arguments: [true, false])

@@ -79,26 +79,63 @@ struct PassTests {
     #expect(isCancelled ? cause is CancellationError : (cause as? OperationError)?.code == .outputMissing)
   }
 
-  @Test func everyMissingInputIsNamedAndNoneIsWritten() async {
-    let sum = Sum()
-    for index in 0..<3 {
-      ResultOperation { if index < 2 { throw TestError("\(index)") } else { index } }
-        .pass(to: sum) { sum, value in sum.parts.append(value) }
+  private enum Failure: CaseIterable { case error, cancellation, noValue, beforeTheCall }
+
+  /// A chain of consumers, each of which also waits for a producer that is executing.
+  @Test(arguments: Failure.allCases, [false, true])
+  private func theFirstMissingInput_cancelsConsumersThatWaitForOthers(failure: Failure, inAGroup: Bool) async throws {
+    let (held, first) = (HeldResult().named("held"), ResultOperation<Int>().named("first"))
+    first.finishesWhenCancelled = true
+    if failure == .beforeTheCall { await end(first, by: failure) }
+    let (count, journal) = (inAGroup && isThorough ? 100_000 : 1_000, Journal<String>())
+    var last: ResultOperation<Int> = first
+    for _ in 0..<count { last = collect([last, held]).map(\.count) }
+    let sum = zip(last, held).named("sum")
+    sum.addObserver(didCancel: { _ in journal.write(first.isFinished ? "after" : "before") })
+    if inAGroup {
+      let group = GroupOperation("group").started()
+      group.addGraph(endingIn: sum)
+      group.finish()
+    } else {
+      queue.addGraph(endingIn: sum)
     }
-    let error = await #expect(throws: OperationError.self) { try await queue.run(sum) }
-    #expect(error?.code == .inputUnavailable && sum.errors.count == 1)
-    #expect(error?.underlyingErrors as? [TestError] == [TestError("0"), TestError("1")])
-    #expect(
-      error?.description
-        == "“Sum” has no input from “result operation”, which failed, nor from “result operation”, which failed: 0; 1"
-    )
-    #expect(sum.parts.isEmpty && sum.isCancelled)
+    await held.begun.opened()
+    if failure != .beforeTheCall { await end(first, by: failure) }
+    let error = await #expect(throws: OperationError.self) { try await sum.completed() }
+    #expect(error?.code == .inputUnavailable && sum.isCancelled && !held.isFinished)
+    #expect(error?.message.hasPrefix("“sum” has no input from “transform operation”, which had none either") == true)
+    #expect(journal.entries == ["after"])
+    held.finish(returning: 1)
+    await held.finished()
   }
 
-  @Test func ofManyMissingInputsAFewAreNamed() async {
-    let all = collect((0..<100).map { index in ResultOperation<Int> { throw TestError("\(index)") } })
-    let error = await #expect(throws: OperationError.self) { try await queue.run(all) }
-    #expect(error?.message.contains("nor from 97 others") == true && (error?.description.count ?? .max) < 500)
+  private func end(_ producer: ResultOperation<Int>, by failure: Failure) async {
+    switch failure {
+    case .error: producer.finish(with: TestError("broken"))
+    case .cancellation: producer.cancel()
+    case .noValue, .beforeTheCall: producer.finish()
+    }
+    if producer.state == .pending { producer.start() }
+    await producer.finished()
+  }
+
+  @Test func onlyOneThatNeedsTheInput_isCancelledAtOnce() async throws {
+    let (held, failing) = (HeldResult(), ResultOperation<Int> { throw TestError("broken") })
+    let optional = collect([failing, held], input: .optional)
+    let removed = collect([failing, held])
+    removed.removeDependency(failing)
+    let released = LiveCount()
+    do {
+      let token = LiveCount.Token(released)
+      failing.pass(to: held.map { value in withExtendedLifetime(token) { value } }) { _, _ in }
+    }
+    await released.none()
+    queue.addOperations([failing, held, optional, removed])
+    await failing.finished()
+    #expect(!optional.isCancelled && !removed.isCancelled)
+    await held.begun.opened()
+    held.finish(returning: 7)
+    for consumer in [optional, removed] { #expect(try await consumer.value == [7]) }
   }
 
   @Test func anOptionalInputLetsTheConsumerExecute() async throws {

@@ -21,8 +21,8 @@ public struct StallReport: Sendable, Hashable, Codable, CustomStringConvertible 
   /// elsewhere that these wait for. The ``roots`` come first, then the operations that wait for them, and so on.
   public let entries: [Entry]
 
-  /// The entries of the operations that wait for no other operation or are part of a cycle.
-  public var roots: [Entry] { entries.filter { $0.waitsFor.isEmpty || ($0.cause == .cycle && $0.root == nil) } }
+  /// The entries of the operations at which chains of waits end, even if they wait for a task, or that are part of a cycle.
+  public var roots: [Entry] { entries.filter { $0.root == nil } }
 
   private static let longestText = 100
 

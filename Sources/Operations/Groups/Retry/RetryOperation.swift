@@ -99,13 +99,13 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   ///     server's `Retry-After` header.
   ///   - make: Makes a new operation for each attempt. If it throws, the error is the attempt's error. For the
   ///     thread, see <doc:ThreadingAndCancellation>.
-  public convenience init(
+  public convenience init<Attempt: OutputOperation<Output>>(
     attempts: Int,
     backoff: Backoff = .immediate,
     retryIf: (@Sendable (_ error: any Error, _ attempt: Int) -> Bool)? = nil,
     retryUnless: (@Sendable (_ value: Output) -> Bool)? = nil,
     retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
-    _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
+    _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt
   ) {
     let running = Self.running { AnyOutputOperation(try make($0)) }
     self.init(attempts, backoff, Self.decide(retryIf, retryUnless, retryWhen), running)
@@ -142,11 +142,11 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   ) { self.init(attempts: attempts, backoff: backoff, retryWhen: Self.decision(retryIf), body) }
 
   /// Creates an operation of operations whose `retryIf` can also set the delay.
-  public convenience init(
+  public convenience init<Attempt: OutputOperation<Output>>(
     attempts: Int,
     backoff: Backoff = .immediate,
     retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
-    _ make: @escaping @Sendable (_ attempt: Int) throws -> ResultOperation<Output>
+    _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt
   ) { self.init(attempts: attempts, backoff: backoff, retryWhen: Self.decision(retryIf), make) }
 
   /// Creates an operation that retries an operation of any kind and whose `retryIf` can also set the delay.

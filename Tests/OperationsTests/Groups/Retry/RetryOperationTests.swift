@@ -40,7 +40,16 @@ struct RetryOperationTests {
     }
     let withoutAValue = RetryOperation(attempts: 3) { if $0 < 3 { throw TestError("\($0)") } }
     let guarding = RetryOperation(attempts: 3) { number in guard number == 3 else { throw TestError("\(number)") } }
-    for plain in [asynchronous, withoutAValue, guarding] {
+    // The type of several statements without a value is taken from the context.
+    let stated = RetryOperation<Void>(attempts: 3) { number in
+      let error = TestError("\(number)")
+      if number < 3 { throw error }
+    }
+    let typed: RetryOperation<Void> = .init(attempts: 3, retryIf: { _, _ in .retry }) { number in
+      guard number < 3 else { return }
+      throw TestError("\(number)")
+    }
+    for plain in [asynchronous, withoutAValue, guarding, stated, typed] {
       try await queue.run(plain)
       #expect(plain.failedAttempts == 2)
     }
