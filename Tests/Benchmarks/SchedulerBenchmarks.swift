@@ -15,6 +15,7 @@ enum SchedulerBenchmarks {
     Benchmark("event", of: "event", fromOne(.stock, operations), over: fromOne(.scheduler), .atLeast(25, aim: 25)),
     Benchmark("event-dispatch", of: "event", fromOne(.dispatch), over: fromOne(.scheduler), .atLeast(1.5, aim: 2.5)),
     Benchmark("event-producers", of: fromThreads, fromMany(.dispatch), over: fromMany(.scheduler), .atLeast(1, aim: 1)),
+    Benchmark("event-main", of: "event on main", fromOne(.mainDispatch), over: fromOne(.main)),
     Benchmark("event-wait", of: awaited, trips(.stock), over: trips(.scheduler), .atLeast(0.9, aim: 0.9)),
     Benchmark("event-wait-dispatch", of: awaited, trips(.dispatch), over: trips(.scheduler), .atLeast(0.7, aim: 0.7)),
     Benchmark("actor", of: "await actor.method()", scheduledCalls, over: defaultCalls),
@@ -26,6 +27,8 @@ enum SchedulerBenchmarks {
     case stock = "OperationQueue of one"
     case scheduler = "SerialScheduler"
     case dispatch = "serial DispatchQueue"
+    case main = "SerialScheduler.main"
+    case mainDispatch = "DispatchQueue.main"
 
     /// Creates one, and returns the function that gives it an event.
     func make() -> (@escaping @Sendable () -> Void) -> Void {
@@ -33,6 +36,8 @@ enum SchedulerBenchmarks {
       case .stock: return { [queue = OperationQueue.limited(to: 1)] in queue.addOperation($0) }
       case .scheduler: return { [scheduler = SerialScheduler(name: "serial")] in scheduler.schedule($0) }
       case .dispatch: return { [queue = DispatchQueue(label: "serial")] in queue.async(execute: $0) }
+      case .main: return { SerialScheduler.main.schedule($0) }
+      case .mainDispatch: return { DispatchQueue.main.async(execute: $0) }
       }
     }
   }

@@ -108,6 +108,7 @@ extension SoakWorld {
   func runEvents() async {
     await withTaskGroup(of: Void.self) { group in for producer in producers { group.addTask { await producer.run() } } }
     await delayed.none()
+    await screen.arrived()
     // The first home may receive a delivery from a later one.
     for home in homes + homes {
       await home.scheduler.queue.finished()

@@ -22,6 +22,7 @@ final class SoakProducer: Sendable {
   func run() async {
     await onNewThread {
       for (count, step) in self.steps.enumerated() {
+        self.world.screen.send(count, from: self.number, LiveCount.Token(self.world.live))
         self.carryOut(step.event, self.world.homes[step.home], self.world.tenants[step.home])
         if self.number == 1 { self.disturb(after: count) }
       }

@@ -7,6 +7,7 @@ final class SoakWorld: @unchecked Sendable {
   let plan: SoakPlan
   let live: LiveCount
   let log = SoakLog()
+  let screen: SoakScreen
   let watch: SoakWatch
   let clock = ManualClock()
   let queues: [OperationQueue]
@@ -30,6 +31,7 @@ final class SoakWorld: @unchecked Sendable {
   init(_ plan: SoakPlan, _ live: LiveCount) {
     self.plan = plan
     self.live = live
+    screen = SoakScreen(log)
     watch = SoakWatch(plan, log)
     queues = plan.queueLimits.enumerated().map { index, limit in
       let queue = OperationQueue()

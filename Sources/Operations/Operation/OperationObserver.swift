@@ -37,17 +37,18 @@ public struct OperationObserver: Sendable {
   /// operation.addObserver(.onMain(didFinish: { screen.show($0.errors) }))
   /// ```
   ///
-  /// The operation does not wait for the closures: when `didStart` is called, the operation may have finished.
+  /// The operation does not wait for the closures: when `didStart` is called, the operation may have finished. The
+  /// closures are released on the main thread.
   public static func onMain(
     didStart: (@MainActor @Sendable (AsyncOperation) -> Void)? = nil,
     didCancel: (@MainActor @Sendable (AsyncOperation) -> Void)? = nil,
     didFinish: (@MainActor @Sendable (AsyncOperation) -> Void)? = nil
   ) -> Self {
-    func scheduled(_ body: (@MainActor @Sendable (AsyncOperation) -> Void)?) -> (@Sendable (AsyncOperation) -> Void)? {
-      guard let body else { return nil }
-      return { operation in DispatchQueue.main.async { MainActor.assumeIsolated { body(operation) } } }
-    }
-    return Self(didStart: scheduled(didStart), didCancel: scheduled(didCancel), didFinish: scheduled(didFinish))
+    Self(
+      didStart: didStart.map { MainClosure($0).call },
+      didCancel: didCancel.map { MainClosure($0).call },
+      didFinish: didFinish.map { MainClosure($0).call }
+    )
   }
 }
 

@@ -16,6 +16,22 @@ extension DispatchQueue: ContinuingQueue {
   static var isMainCurrent: Bool { getSpecific(key: mainMark) == true || Thread.isMainThread }
 }
 
+/// A closure that is called and released on the main thread.
+final class MainClosure<Input: Sendable>: @unchecked Sendable {
+  private var body: (@MainActor @Sendable (Input) -> Void)?
+
+  init(_ body: @escaping @MainActor @Sendable (Input) -> Void) { self.body = body }
+
+  func call(_ input: Input) { DispatchQueue.main.async { [self] in MainActor.assumeIsolated { body?(input) } } }
+
+  deinit {
+    if DispatchQueue.isMainCurrent { return }
+    // Moves the closure, because this thread must not keep the last reference.
+    nonisolated(unsafe) var body = body.take()
+    DispatchQueue.main.async { _ = unsafe body.take() }
+  }
+}
+
 extension QualityOfService {
   // An operation whose quality was never set takes that of the thread that makes it. A group makes its runners, and an
   // operation its attempts, on whatever thread something has finished. Both therefore read the quality of the thread that

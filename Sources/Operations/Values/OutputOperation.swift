@@ -74,9 +74,9 @@ extension OutputOperation {
   /// ```
   ///
   /// `body` is called once, soon after `isFinished` is true, and never before this method has returned. Several
-  /// closures are called in the order in which their operations finished.
-  public func onFinishOnMain(_ body: @escaping @MainActor @Sendable (Result<Output, any Error>) -> Void) {
-    onFinish { result in DispatchQueue.main.async { MainActor.assumeIsolated { body(result) } } }
+  /// closures are called in the order in which their operations finished, and released on the main thread.
+  public func onFinishOnMain(_ body: __owned @escaping @MainActor @Sendable (Result<Output, any Error>) -> Void) {
+    onFinish(MainClosure(consume body).call)
   }
 
   /// Makes `consumer` depend on this operation, and passes the value as its input.

@@ -142,12 +142,17 @@ struct ExecutionPlaceTests {
     #expect(Set(queues.entries.map { $0.map(ObjectIdentifier.init) }).count == 1)
   }
 
-  @Test func inTheMainQueueItExecutesOnMain() async throws {
+  @Test(arguments: [false, true]) func inTheMainQueueItExecutesOnMain(startedInEvent: Bool) async throws {
     let operation = conditional {
       #expect(SerialScheduler.current === SerialScheduler.main && SerialScheduler.main.isCurrent)
       #expect((try? SerialScheduler.main.wait { 1 }) == 1)
     }
-    try await OperationQueue.main.run(operation)
+    if startedInEvent {
+      try await SerialScheduler.main.run { operation.start() }
+      try await operation.completed()
+    } else {
+      try await OperationQueue.main.run(operation)
+    }
   }
 
   @Test func inAQueueWithAnUnderlyingQueueItExecutesThere() async throws {

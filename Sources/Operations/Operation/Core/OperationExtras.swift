@@ -94,7 +94,8 @@ struct ExecutionPlace: Sendable {
   let queue: (any ContinuingQueue)?
 
   static func current(quality: QualityOfService) -> Self {
-    let queue = OperationQueue.current
+    // On Linux, Foundation returns nil in a block of the main queue that another thread than the main thread runs.
+    let queue = OperationQueue.current ?? (DispatchQueue.isMainCurrent ? .main : nil)
     // Without a queue of the package, the main queue, or the underlying queue of an OperationQueue.
     let place = unsafe queue as? any ContinuingQueue ?? queue?.underlyingQueue
     return Self(quality: quality.orCurrent, queue: place)

@@ -21,7 +21,7 @@ final class EventTicket: @unchecked Sendable {
     case gone
   }
 
-  let origin: EventOrigin
+  var origin: EventOrigin
   let key: EventKey?
   let capacity: Capacity
 
@@ -37,7 +37,9 @@ final class EventTicket: @unchecked Sendable {
   var isWaiting: Bool { if case .waiting = stage { true } else { false } }
   var isGone: Bool { if case .gone = stage { true } else { false } }
 
-  static func body(of event: @escaping @Sendable () -> Void) -> Body { { refusal in if refusal == nil { event() } } }
+  static func body(of event: __owned @escaping @Sendable () -> Void) -> Body {
+    { refusal in if refusal == nil { event() } }
+  }
 
   static func outcome<T>(_ refusal: (any Error)?, _ body: () throws -> T) -> Result<T, any Error> {
     if let refusal { return .failure(refusal) }

@@ -33,6 +33,7 @@ struct Mailbox {
   /// The suspended events in order. All have the same deadline.
   private var suspended = DeadlineQueue<Duration, EventTicket>()
   private var alarm: Alarm?
+  private var released: [Any] = []
 
   /// The number of accepted events, excluding those that were withdrawn or dropped.
   private(set) var eventsAccepted = 0
@@ -55,10 +56,12 @@ struct Mailbox {
     return latestSegment
   }
 
-  mutating func seal() {
-    guard let segment = openSegment.take() else { return }
-    if !entries.isEmpty { sealed[segment] = exchange(&entries, with: []) }
+  /// Returns whether the segment has entries.
+  mutating func seal() -> Bool {
     withdrawnCount = 0
+    guard let segment = openSegment.take(), !entries.isEmpty else { return false }
+    sealed[segment] = exchange(&entries, with: [])
+    return true
   }
 
   /// Fills the batch with the entries of the segment. If there are none, closes the segment and returns false.
@@ -75,13 +78,14 @@ struct Mailbox {
 
   // MARK: Accepting
 
-  /// Adds an event without a ticket. Returns nil if a segment must be opened first.
+  /// Takes an event without a ticket. Returns nil if a segment must be opened first.
   @inline(__always)
-  mutating func post(_ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool? {
+  mutating func post(_ event: inout (@Sendable () -> Void)?, _ origin: EventOrigin) -> Bool? {
     if isShutDown { return false }
-    guard hasOpenSegment else { return nil }
+    guard hasOpenSegment, let accepted = event else { return nil }
+    event = nil
     eventsAccepted += 1
-    entries.append(.event(event, origin))
+    entries.append(.event(accepted, origin))
     return true
   }
 
@@ -93,23 +97,27 @@ struct Mailbox {
   /// Appends a mark, or the event of a wait that was accepted and could not be handed over to a blocked thread.
   mutating func append(_ entry: Entry) { entries.append(entry) }
 
-  /// Adds an event if the scheduler accepts it, and returns the body of the event that the new one replaces, if any.
-  /// There must be an open segment, unless the event is handed over to a blocked thread.
+  /// Takes an event if the scheduler accepts it or lets it wait for room. Returns the body of the event that the new one
+  /// replaces, if any. There must be an open segment, unless the event is handed over to a blocked thread.
   mutating func accept(
     _ ticket: EventTicket,
-    _ body: @escaping EventTicket.Body,
+    _ event: inout EventTicket.Body?,
     handedOver: Bool = false
   ) -> (acceptance: Acceptance, dropped: EventTicket.Body?) {
-    if ticket.isGone { return (.withdrawn, nil) }
+    guard !ticket.isGone, let body = event else { return (.withdrawn, nil) }
     if isShutDown {
       ticket.stage = .gone
       return (.shutDown, nil)
     }
     var dropped: EventTicket.Body?
     if let key = ticket.key, let superseded = latest[key] {
-      // The new event uses the room of the superseded one.
+      // The new event uses the room and the place of the superseded one.
       eventsCoalesced += 1
-      dropped = withdraw(superseded)
+      dropped = superseded.leave()
+      superseded.origin = ticket.origin
+      superseded.stage = .waiting(body)
+      event = nil
+      return (.accepted, dropped)
     } else if ticket.isCounted, let capacity, countedCount >= capacity.count || suspended.count > 0 {
       // There is no room, or the event would overtake a suspended one.
       let replaced: EventTicket?
@@ -119,6 +127,7 @@ struct Mailbox {
       case .fail, .suspend:
         if capacity.policy == .suspend, case .suspending = ticket.capacity {
           ticket.stage = .suspended(suspended.add(ticket, at: .zero), body)
+          event = nil
           return (.suspended, nil)
         }
         ticket.stage = .gone
@@ -131,6 +140,7 @@ struct Mailbox {
       }
     }
     add(ticket, body, handedOver: handedOver)
+    event = nil
     return (.accepted, dropped)
   }
 
@@ -214,7 +224,7 @@ struct Mailbox {
   private mutating func remove(_ ticket: EventTicket) -> EventTicket.Body? {
     tickets[ObjectIdentifier(ticket)] = nil
     tickets.giveBackRoom()
-    if let key = ticket.key, latest[key] === ticket {
+    if let key = ticket.key {
       latest[key] = nil
       latest.giveBackRoom()
     }
@@ -226,6 +236,14 @@ struct Mailbox {
     }
     return body
   }
+
+  /// Takes a value that the scheduler releases. Returns whether it is the first one since ``takeReleased()``.
+  mutating func release<Value>(_ value: inout Value?) -> Bool {
+    if let value = value.take() { released.append(value) }
+    return released.count == 1
+  }
+
+  mutating func takeReleased() -> [Any] { exchange(&released, with: []) }
 
   // MARK: Shutting down
 

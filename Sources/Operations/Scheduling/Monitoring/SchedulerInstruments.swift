@@ -75,7 +75,7 @@ extension SerialScheduler {
     instruments.withLock { $0.end(at: end) }
   }
 
-  func recordingWait(of body: @escaping EventTicket.Body) -> EventTicket.Body {
+  func recordingWait(of body: __owned @escaping EventTicket.Body) -> EventTicket.Body {
     let start = time.now
     return { [self] refusal in
       if refusal == nil {

@@ -28,7 +28,7 @@ extension Schedulable {
   /// Schedules an event to run on the object's scheduler after all earlier ones. Keeps the object alive until then.
   @discardableResult
   public func schedule(
-    _ event: @escaping @Sendable (Self) -> Void,
+    _ event: __owned @escaping @Sendable (Self) -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
@@ -38,7 +38,7 @@ extension Schedulable {
   /// Schedules an event that does not keep the object alive. It does nothing if the object has been released.
   @discardableResult
   public func scheduleWeakly(
-    _ event: @escaping @Sendable (Self) -> Void,
+    _ event: __owned @escaping @Sendable (Self) -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
@@ -49,7 +49,7 @@ extension Schedulable {
   @discardableResult
   public func schedule(
     coalescing key: String,
-    _ event: @escaping @Sendable (Self) -> Void,
+    _ event: __owned @escaping @Sendable (Self) -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
@@ -61,7 +61,7 @@ extension Schedulable {
   @discardableResult
   public func schedule(
     after delay: Duration,
-    _ event: @escaping @Sendable (Self) -> Void,
+    _ event: __owned @escaping @Sendable (Self) -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> ScheduledEvent {

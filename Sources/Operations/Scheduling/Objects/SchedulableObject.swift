@@ -7,12 +7,13 @@
 /// ```
 ///
 /// The object need not be `Sendable`. The initializer takes ownership of the object, and the compiler rejects other
-/// uses. The object is released together with its `SchedulableObject`, on any thread. The methods are those of a
-/// ``Schedulable`` object, with the same results.
+/// uses. The object is released on its scheduler, even after a shutdown, soon after its `SchedulableObject`. The methods
+/// are those of a ``Schedulable`` object, with the same results.
 public final class SchedulableObject<Object>: @unchecked Sendable {
   /// The object's scheduler.
   public let scheduler: SerialScheduler
-  private let content: Object
+  /// Nil only in `deinit`.
+  private var content: Object?
 
   /// Creates a schedulable object that owns `object`.
   public init(_ object: sending Object, on scheduler: SerialScheduler = .main) {
@@ -23,40 +24,42 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
   /// The object. An access from outside the scheduler traps, even in release builds.
   public var object: Object {
     if !scheduler.isCurrent { scheduler.reportViolation("An object of type “\(Object.self)”", nil) }
-    return content
+    return content!
   }
+
+  deinit { scheduler.release(&content) }
 
   /// Schedules an event to run on the object's scheduler after all earlier ones.
   @discardableResult
   public func schedule(
-    _ event: @escaping @Sendable (Object) -> Void,
+    _ event: __owned @escaping @Sendable (Object) -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
-    scheduler.schedule({ event(self.content) }, file: file, line: line)
+    scheduler.schedule({ event(self.object) }, file: file, line: line)
   }
 
   /// Schedules an event, replacing a waiting event of the object that has the same key.
   @discardableResult
   public func schedule(
     coalescing key: String,
-    _ event: @escaping @Sendable (Object) -> Void,
+    _ event: __owned @escaping @Sendable (Object) -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
     let key = EventKey(object: ObjectIdentifier(self), name: key)
-    return scheduler.schedule(coalescing: key, { event(self.content) }, EventOrigin(file: file, line: line))
+    return scheduler.schedule(coalescing: key, { event(self.object) }, EventOrigin(file: file, line: line))
   }
 
   /// Schedules an event to run after a delay. The object stays alive until the event has run or is cancelled.
   @discardableResult
   public func schedule(
     after delay: Duration,
-    _ event: @escaping @Sendable (Object) -> Void,
+    _ event: __owned @escaping @Sendable (Object) -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> ScheduledEvent {
-    scheduler.schedule(after: delay, { event(self.content) }, file: file, line: line)
+    scheduler.schedule(after: delay, { event(self.object) }, file: file, line: line)
   }
 
   /// Runs `work` on the object's scheduler, and passes its result to `deliver` on another scheduler.
@@ -69,7 +72,7 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
-    self.scheduler.schedule({ try work(self.content) }, deliverOn: scheduler, deliver, file: file, line: line)
+    self.scheduler.schedule({ try work(self.object) }, deliverOn: scheduler, deliver, file: file, line: line)
   }
 
   /// Runs `work` on the object's scheduler, and passes its result to `deliver` on the main actor.
@@ -81,7 +84,7 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
-    scheduler.schedule({ try work(self.content) }, deliverOn: main, deliver, file: file, line: line)
+    scheduler.schedule({ try work(self.object) }, deliverOn: main, deliver, file: file, line: line)
   }
 
   /// Runs `body` on the object's scheduler and returns its result, as ``SerialScheduler/run(_:file:line:)`` does.
@@ -90,7 +93,7 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     file: StaticString = #fileID,
     line: UInt = #line
   ) async throws -> T {
-    try await scheduler.run({ try body(self.content) }, file: file, line: line)
+    try await scheduler.run({ try body(self.object) }, file: file, line: line)
   }
 
   /// Schedules an event as soon as there is room for it, as ``SerialScheduler/send(_:file:line:)`` does.
@@ -99,7 +102,7 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     file: StaticString = #fileID,
     line: UInt = #line
   ) async throws {
-    try await scheduler.send({ event(self.content) }, file: file, line: line)
+    try await scheduler.send({ event(self.object) }, file: file, line: line)
   }
 
   /// Runs `body` on the object's scheduler and blocks until it has run.
@@ -110,6 +113,6 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
     file: StaticString = #fileID,
     line: UInt = #line
   ) throws -> T {
-    try scheduler.wait(timeout: timeout, { try body(self.content) }, file: file, line: line)
+    try scheduler.wait(timeout: timeout, { try body(self.object) }, file: file, line: line)
   }
 }

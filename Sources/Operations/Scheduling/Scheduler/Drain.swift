@@ -30,20 +30,30 @@ final class DrainOperation: Operation, @unchecked Sendable {
 extension SerialScheduler {
   /// Changes the mailbox. If there is no open segment, opens one and enqueues its drain. After a shutdown, a segment is
   /// opened only on request, because refused events need none.
+  ///
+  /// On the main scheduler, each call has a segment and a drain of its own, because the thread may send something else
+  /// to the main queue before its next event.
   func withOpenSegment<Result>(evenIfShutDown: Bool = false, _ change: (inout Mailbox) -> Result) -> Result {
     func isReady(_ mailbox: borrowing Mailbox) -> Bool {
       mailbox.hasOpenSegment || (!evenIfShutDown && mailbox.isShutDown)
     }
     let result = mailbox.withLock { mailbox in isReady(mailbox) ? change(&mailbox) : nil }
     if let result { return result }
+    let isMain = isMain
     return ordering.withLock {
       let (result, segment) = mailbox.withLock { mailbox in
         let segment = isReady(mailbox) ? nil : mailbox.open()
-        return (change(&mailbox), segment)
+        let result = change(&mailbox)
+        return (result, isMain && !mailbox.seal() ? nil : segment)
       }
-      if let segment { add(DrainOperation(self, segment, Mailbox.Batch())) }
+      if let segment { addDrain(of: segment) }
       return result
     }
+  }
+
+  private func addDrain(of segment: Int) {
+    if !isMain { return add(DrainOperation(self, segment, Mailbox.Batch())) }
+    DispatchQueue.main.async { [self] in drain(segment, Mailbox.Batch()) }
   }
 
   private func add(_ drain: DrainOperation) {
@@ -58,17 +68,15 @@ extension SerialScheduler {
     let isEmpty = Self.running.withValue(self) { runSlice(of: segment, &batch) }
     if isEmpty { return }
     let rest = DrainOperation(self, segment, batch)
-    // The remaining entries must precede the operation that sealed the segment. The main scheduler seals no segments,
-    // so other operations can run in between.
-    if !isMain { rest.queuePriority = .veryHigh }
+    // The remaining entries must precede the operation that sealed the segment.
+    rest.queuePriority = .veryHigh
     add(rest)
   }
 
   /// Returns whether the segment is empty. It is closed in that case.
   private func runSlice(of segment: Int, _ batch: inout Mailbox.Batch) -> Bool {
-    // Reading the clock costs a third of an event. The main thread has other work, such as drawing.
-    let (stride, length) = isMain ? (1, 4_000_000) : (32, 10_000_000)
-    let end = DispatchTime.now().uptimeNanoseconds + UInt64(length)
+    // What the main queue has received since must not overtake the rest of a segment.
+    let end = isMain ? .max : DispatchTime.now().uptimeNanoseconds + 10_000_000
     var events = 0
     while true {
       if batch.isEmpty {
@@ -76,7 +84,8 @@ extension SerialScheduler {
         if !mailbox.withLock({ $0.refill(&batch, from: segment) }) { return true }
       }
       if mode.contains(.suspended) { return false }
-      if events % stride == 0, DispatchTime.now().uptimeNanoseconds >= end { return false }
+      // Reading the clock costs a third of an event.
+      if events % 32 == 0, DispatchTime.now().uptimeNanoseconds >= end { return false }
       let entry = batch.next()
       withAutoreleasePool { run(entry) }
       events += 1

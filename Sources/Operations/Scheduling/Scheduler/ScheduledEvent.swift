@@ -11,17 +11,18 @@ extension SerialScheduler {
   @discardableResult
   public func schedule(
     after delay: Duration,
-    _ event: @escaping @Sendable () -> Void,
+    _ event: __owned @escaping @Sendable () -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> ScheduledEvent {
     let ticket = EventTicket(EventOrigin(file: file, line: line))
     if delay <= .zero {
-      let isAccepted = accept(ticket, event)
+      let isAccepted = accept(ticket, consume event)
       if !isAccepted { mailbox.withLock { $0.eventsDropped += 1 } }
     } else {
       let deadline = time.now.adding(delay)
-      mailbox.withLock { $0.delay(ticket, EventTicket.body(of: event), until: deadline) }
+      let body = EventTicket.body(of: consume event)
+      mailbox.withLock { $0.delay(ticket, body, until: deadline) }
       updateTimer()
     }
     return ScheduledEvent(ticket, self)
@@ -31,11 +32,11 @@ extension SerialScheduler {
   @discardableResult
   public static func scheduleOnMain(
     after delay: Duration,
-    _ event: @escaping @MainActor @Sendable () -> Void,
+    _ event: __owned @escaping @MainActor @Sendable () -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> ScheduledEvent {
-    main.schedule(after: delay, { MainActor.assumeIsolated(event) }, file: file, line: line)
+    main.schedule(after: delay, onMain(consume event), file: file, line: line)
   }
 
   func cancel(_ ticket: EventTicket) {
@@ -69,7 +70,7 @@ public final class ScheduledEvent: Sendable {
     }
   }
 
-  /// Cancels the event if it has not begun, and releases its closure.
+  /// Cancels the event if it has not begun, and releases its closure, for the main scheduler on the main thread.
   ///
   /// If the caller is on the scheduler and the event has not begun, the event never runs.
   public func cancel() { withdraw() }

@@ -40,7 +40,7 @@ final class SchedulerQueue: OperationQueue, ContinuingQueue, @unchecked Sendable
     scheduler.ordering.withLock {
       enqueue()
       // The drain of the open segment precedes the operation, even if the operation's `isReady` opened the segment.
-      scheduler.mailbox.withLock { $0.seal() }
+      _ = scheduler.mailbox.withLock { $0.seal() }
     }
   }
 

@@ -1,39 +1,43 @@
 extension SerialScheduler {
   /// Schedules an event to run after all earlier ones.
   ///
-  /// The event never runs inline, even if the caller is on the scheduler. Its closure is released when it has run.
+  /// The event never runs inline, even if the caller is on the scheduler. Its closure is released there when it has run.
   ///
   /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   /// - Complexity: O(1), about a tenth of a microsecond. An operation is created only if no other event waits.
   @discardableResult
   public func schedule(
-    _ event: @escaping @Sendable () -> Void,
+    _ event: __owned @escaping @Sendable () -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
     let origin = EventOrigin(file: file, line: line)
-    if capacity != nil { return accept(EventTicket(origin, capacity: .counted), event) }
-    return post(event, origin)
+    if capacity != nil { return accept(EventTicket(origin, capacity: .counted), consume event) }
+    return post(consume event, origin)
   }
 
   /// Schedules an event, replacing a waiting event that has the same key.
   ///
   /// Use a key for an event that shows a state, such as “reload”. However often it is scheduled while it waits, it runs
-  /// once. Each call moves the event behind all events scheduled so far, so frequent calls postpone it.
+  /// once, in the place of the first one, so that frequent calls do not postpone it.
   ///
   /// - Returns: False if the event will not run, because the scheduler has been shut down or is full.
   @discardableResult
   public func schedule(
     coalescing key: String,
-    _ event: @escaping @Sendable () -> Void,
+    _ event: __owned @escaping @Sendable () -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
-    schedule(coalescing: EventKey(object: nil, name: key), event, EventOrigin(file: file, line: line))
+    schedule(coalescing: EventKey(object: nil, name: key), consume event, EventOrigin(file: file, line: line))
   }
 
-  func schedule(coalescing key: EventKey, _ event: @escaping @Sendable () -> Void, _ origin: EventOrigin) -> Bool {
-    accept(EventTicket(origin, key: key, capacity: .counted), event)
+  func schedule(
+    coalescing key: EventKey,
+    _ event: __owned @escaping @Sendable () -> Void,
+    _ origin: EventOrigin
+  ) -> Bool {
+    accept(EventTicket(origin, key: key, capacity: .counted), consume event)
   }
 
   /// Schedules an event on the main actor. The event can access the actor's state.
@@ -41,11 +45,11 @@ extension SerialScheduler {
   /// - Returns: True, because the main scheduler is never shut down.
   @discardableResult
   public static func scheduleOnMain(
-    _ event: @escaping @MainActor @Sendable () -> Void,
+    _ event: __owned @escaping @MainActor @Sendable () -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
-    main.schedule({ MainActor.assumeIsolated(event) }, file: file, line: line)
+    main.schedule(onMain(consume event), file: file, line: line)
   }
 
   /// Schedules an event on the main actor, replacing a waiting event that has the same key.
@@ -57,11 +61,15 @@ extension SerialScheduler {
   @discardableResult
   public static func scheduleOnMain(
     coalescing key: String,
-    _ event: @escaping @MainActor @Sendable () -> Void,
+    _ event: __owned @escaping @MainActor @Sendable () -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
-    main.schedule(coalescing: key, { MainActor.assumeIsolated(event) }, file: file, line: line)
+    main.schedule(coalescing: key, onMain(consume event), file: file, line: line)
+  }
+
+  static func onMain(_ event: __owned @escaping @MainActor @Sendable () -> Void) -> @Sendable () -> Void {
+    { MainActor.assumeIsolated(event) }
   }
 
   // MARK: Awaiting
@@ -144,14 +152,15 @@ extension SerialScheduler {
   public func schedule<T: Sendable>(
     _ work: @escaping @Sendable () throws -> T,
     deliverOn scheduler: SerialScheduler,
-    _ deliver: @escaping @Sendable (Result<T, any Error>) -> Void,
+    _ deliver: __owned @escaping @Sendable (Result<T, any Error>) -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
     let origin = EventOrigin(file: file, line: line)
+    let deliver = SchedulableObject(consume deliver, on: scheduler)
     let acceptance = accept(EventTicket(origin, capacity: .counted)) { refusal in
       let result = EventTicket.outcome(refusal, work)
-      let isDelivered = scheduler.post({ deliver(result) }, origin)
+      let isDelivered = scheduler.post({ deliver.object(result) }, origin)
       if !isDelivered { scheduler.mailbox.withLock { $0.eventsDropped += 1 } }
     }
     return acceptance == .accepted
@@ -166,7 +175,7 @@ extension SerialScheduler {
   public func schedule<T: Sendable>(
     _ work: @escaping @Sendable () throws -> T,
     deliverOn main: MainDelivery,
-    _ deliver: @escaping @MainActor @Sendable (Result<T, any Error>) -> Void,
+    _ deliver: __owned @escaping @MainActor @Sendable (Result<T, any Error>) -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {

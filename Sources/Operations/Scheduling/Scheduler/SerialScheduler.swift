@@ -36,11 +36,17 @@ import Synchronization
 ///
 /// SE-0392 and SE-0417 describe custom executors.
 public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sendable {
-  /// The scheduler of the main thread, on `OperationQueue.main`.
+  /// The scheduler of the main thread.
   ///
-  /// The main scheduler works with `RunLoop.main`, `dispatchMain()` and an asynchronous `main`. It runs events for a
-  /// few milliseconds at a time, so that drawing and user input are not delayed. Events run in order. An operation that
-  /// is added to `OperationQueue.main` directly can run between any two. The scheduler cannot be suspended or shut down.
+  /// The main scheduler works with `RunLoop.main`, `dispatchMain()` and an asynchronous `main`. It cannot be suspended
+  /// or shut down. Split a long burst of events, which delays drawing and user input.
+  ///
+  /// What one thread sends to the main thread arrives in the order in which it was sent: events, blocks of
+  /// `DispatchQueue.main`, tasks on the main actor, each ``MainOperation``, and what `onFinishOnMain` and
+  /// ``OperationObserver/onMain(didStart:didCancel:didFinish:)`` call. An operation in `OperationQueue.main` overtakes
+  /// nothing, but while several wait there, Foundation sends each one only when the one before has finished.
+  ///
+  /// An event that is cancelled or replaced is also released on the main thread.
   public static let main = SerialScheduler(main: OperationQueue.main)
 
   static let running = ThreadLocal<SerialScheduler>()

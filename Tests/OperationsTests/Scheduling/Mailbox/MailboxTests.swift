@@ -10,23 +10,21 @@ import Testing
   init() { segment = mailbox.open() }
 
   private func accept(_ ticket: EventTicket) -> (Mailbox.Acceptance, dropped: Int) {
-    let (acceptance, dropped) = mailbox.accept(ticket, { _ in })
+    var body: EventTicket.Body? = { _ in }
+    let (acceptance, dropped) = mailbox.accept(ticket, &body)
     return (acceptance, dropped == nil ? 0 : 1)
   }
 
   @Test func stormUnderOneKeyNeedsLittleRoom() {
-    _ = mailbox.post({}, origin)
+    var event: (@Sendable () -> Void)? = {}
+    _ = mailbox.post(&event, origin)
     for _ in 0..<10_000 { _ = accept(EventTicket(origin, key: EventKey(object: nil, name: "key"))) }
     #expect(mailbox.eventsAccepted == 2)
     #expect(mailbox.eventsCoalesced == 9_999)
     var batch = Mailbox.Batch()
     _ = mailbox.refill(&batch, from: segment)
-    var isWaiting: [Bool] = []
-    while !batch.isEmpty {
-      if case .ticket(let ticket) = batch.next() { isWaiting.append(ticket.isWaiting) } else { isWaiting.append(true) }
-    }
-    #expect(isWaiting.count < 200 && isWaiting.filter { $0 }.count == 2)
-    #expect(isWaiting.first == true && isWaiting.last == true)
+    for _ in 0..<2 { _ = batch.next() }
+    #expect(batch.isEmpty)
   }
 
   @Test func newerEventUnderAKey_takesOverTheRoomThoughAnotherIsSuspended() {
@@ -34,7 +32,7 @@ import Testing
     #expect(accept(tickets[0]).0 == .accepted)
     #expect(accept(EventTicket(origin, capacity: .suspending())).0 == .suspended)
     #expect(accept(tickets[1]) == (.accepted, dropped: 1))
-    #expect(tickets[1].isWaiting)
+    #expect(tickets[0].isWaiting)
     #expect(!mailbox.canAcceptSuspended)
   }
 

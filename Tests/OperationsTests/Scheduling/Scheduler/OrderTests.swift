@@ -113,7 +113,7 @@ struct OrderTests {
     #expect(journal.entries == ["object 0.1", "object 1.1", "object 2.1", "shelf.1", "own.1"])
   }
 
-  @Test func itComesAfterEverythingThatWasScheduledBefore() async {
+  @Test func aCoalescedEventTakesThePlaceOfTheOneItReplaces() async {
     let end = await scheduler.held()
     coalesce("old")
     note("event")
@@ -121,6 +121,16 @@ struct OrderTests {
     coalesce("new")
     note("last")
     await scheduler.drained(afterOpening: end)
-    #expect(journal.entries == ["event", "operation", "new", "last"])
+    #expect(journal.entries == ["new", "event", "operation", "last"])
+  }
+
+  @Test func coalescedEventRuns_whileEventsContinueThemselves() async {
+    @Sendable func replace() {
+      scheduler.schedule(replace)
+      coalesce("shown")
+    }
+    replace()
+    await journal.reaches(100)
+    scheduler.shutDown(.discard)
   }
 }

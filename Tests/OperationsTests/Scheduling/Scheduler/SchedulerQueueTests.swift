@@ -149,21 +149,4 @@ struct SchedulerQueueTests {
     scheduler.isSuspended = false
     await scheduler.drained()
   }
-
-  @Test func theMainThreadGetsItsTurnBetweenEventsOfALongBurst() async {
-    SerialScheduler.main.schedule {
-      // This follows the current event, and precedes what is left of the burst after some milliseconds.
-      DispatchQueue.main.async { journal.write("frame") }
-      for index in 0..<100 {
-        SerialScheduler.main.schedule {
-          work(for: .milliseconds(1))
-          journal.write("\(index)")
-        }
-      }
-    }
-    await journal.reaches(101)
-    let frame = journal.entries.firstIndex(of: "frame")!
-    #expect(frame < 40, "\(frame)")
-    #expect(journal.entries.filter { $0 != "frame" } == (0..<100).map(String.init))
-  }
 }
