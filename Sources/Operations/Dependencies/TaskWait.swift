@@ -22,7 +22,7 @@ final class TaskWait: Equatable, @unchecked Sendable {
   /// Guarded by the lock of all waits, as are the next properties.
   var number = -1
   var schedule = WaitWatch.Schedule()
-  private var resume: (@Sendable () -> Void)?
+  private var resume: (@Sendable (OperationError) -> Void)?
   private(set) var refusal: OperationError?
 
   private init(_ work: Work, _ target: Target) { (self.work, self.target) = (work, target) }
@@ -38,23 +38,17 @@ final class TaskWait: Equatable, @unchecked Sendable {
   func end() { WaitWatch.withWaits { _ = $0.remove(number) } }
 
   /// Lets the wait be refused by this closure, which ends it. A wait without one only shows what its work waits for.
-  func giveUp(by body: @escaping @Sendable () -> Void) {
-    let isRefused = WaitWatch.withWaits { _ in
-      resume = body
-      return refusal != nil
-    }
-    if isRefused { body() }
-  }
+  func giveUp(by body: @escaping @Sendable (OperationError) -> Void) { WaitWatch.withWaits { _ in resume = body } }
 
   var isRefusable: Bool { WaitWatch.withWaits { $0.contains(number) && resume != nil && refusal == nil } }
 
   func refuse(with error: OperationError) {
-    let resume = WaitWatch.withWaits { waits -> (@Sendable () -> Void)? in
+    let resume = WaitWatch.withWaits { waits -> (@Sendable (OperationError) -> Void)? in
       guard waits.contains(number), refusal == nil else { return nil }
       refusal = error
       return self.resume
     }
-    resume?()
+    resume?(error)
   }
 
   func throwIfRefused() throws { if let refusal = WaitWatch.withWaits({ _ in refusal }) { throw refusal } }

@@ -23,7 +23,7 @@ extension GroupOperation {
   ///
   /// - Precondition: `count` is at least 1.
   public final func waitForRoom(below count: Int) async {
-    _ = await engine.waitForRoom(below: count, in: self, isAdding: false)
+    _ = await engine.waitForRoom(below: count, in: self)
   }
 
   /// Waits until there are fewer than `count` unfinished members, and adds a member, in one step.
@@ -40,7 +40,7 @@ extension GroupOperation {
   ///
   /// - Precondition: `count` is at least 1, and the operation can be added.
   public final func addOperation(_ operation: Operation, whenBelow count: Int) async {
-    let hasRoom = await engine.waitForRoom(below: count, in: self, isAdding: true)
+    let hasRoom = await engine.waitForRoom(below: count, in: self, adding: operation)
     if Task.isCancelled { operation.cancel() }
     engine.add([operation], skipping: .none, to: self, hasRoom: hasRoom)
   }

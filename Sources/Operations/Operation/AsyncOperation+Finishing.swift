@@ -152,7 +152,7 @@ extension AsyncOperation {
     defer { wait?.end() }
     await lendingPriority(to: escalatePriority) {
       await waitOrUnregister { resume in
-        wait?.giveUp(by: resume)
+        wait?.giveUp { _ in resume() }
         return whenEnded(resume)
       }
     }
@@ -195,7 +195,7 @@ extension Operation {
   public func finished() async {
     let wait = TaskWait.begin(.operation(self))
     await waitOrUnregister { resume in
-      wait?.giveUp(by: resume)
+      wait?.giveUp { _ in resume() }
       return whenEnded(resume)
     }
     wait?.end()

@@ -42,7 +42,7 @@ extension AsyncOperation {
   }
 
   /// Makes up for what Foundation and others may have missed before the queue had the operation.
-  func wasAdded(withSlots: @autoclosure () -> Set<ObjectIdentifier>) {
+  func wasAdded(withSlots: @autoclosure () -> Set<ObjectIdentifier>?) {
     recheckReadiness()
     startWaitLimit(withSlots: withSlots)
     watchIfAwaited()

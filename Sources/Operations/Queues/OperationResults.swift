@@ -155,8 +155,8 @@ public struct ElementResults<Source, Output: Sendable, Failure: Error>: AsyncSeq
 
 /// The reports to the task that iterates. Not generic, because generic types are looked up when the program runs.
 private struct ResultReports {
-  /// An entry of the run for each result that has not been read. Nil when the run is over.
-  var started: NumberedList<AnyObject>? = NumberedList()
+  /// An entry of the run for each result that has not been read, and its operation. Nil when the run is over.
+  var started: NumberedList<(entry: AnyObject, operation: AsyncOperation)>? = NumberedList()
   /// The finished operations that are next, or wait for an earlier one.
   var finished = ArrayDeque<Int>()
   /// The index of the next result. Nil if the results are in the order in which the operations finish.
@@ -169,6 +169,13 @@ private struct ResultReports {
 
   var hasRoom: Bool { limit ?? 0 > started?.count ?? .max }
   var isOver: Bool { limit == nil && (started?.count ?? 0) == 0 }
+
+  /// One of these must finish before there is another result. None if another element may come before.
+  var awaited: [AsyncOperation] {
+    if hasRoom { return [] }
+    let operations = started?.elements.map(\.operation) ?? []
+    return next == nil ? operations : Array(operations.prefix(1))
+  }
 }
 
 extension Locked<ResultReports> {
@@ -278,7 +285,10 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
         if let failure = failure.take() { throw failure }
         return nil
       }
+      let wait = timer == nil ? TaskWait.begin(.oneOf { [reports] in reports.withLock { $0.awaited } }) : nil
+      wait?.giveUp { [reports] error in reports.withLock { $0.awaited.last }?.refuse(with: error) }
       await reports.wait()
+      wait?.end()
     }
     cancel()
     return nil
@@ -289,7 +299,7 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
       reports.newCount = 0
       if let next = reports.next, reports.finished.first != next { return nil }
       reports.next? += 1
-      return reports.finished.popFirst().flatMap { reports.started?.remove($0) }
+      return reports.finished.popFirst().flatMap { reports.started?.remove($0)?.entry }
     }
     guard let entry else { return nil }
     // A staggered run continues only if its caller does not accept this result.
@@ -299,7 +309,7 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
 
   private func add(_ element: Source, _ work: AnyOutputOperation<Output>) {
     let entry = Entry(element, work)
-    guard let index = reports.withLock({ $0.started?.append(entry) }) else { return work.operation.cancel() }
+    guard let index = reports.withLock({ $0.started?.append((entry, work.operation)) }) else { return work.operation.cancel() }
     work.operation.whenFinished { [reports] in
       reports.report { if $0.next == nil { $0.finished.append(index) } else { $0.finished.insert(index) } }
     }
@@ -320,6 +330,6 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
       reports.limit = nil
       return reports.started.take()
     }
-    for object in started?.elements ?? [] { unsafe unsafeDowncast(object, to: Entry.self).work.operation.cancel() }
+    for (_, operation) in started?.elements ?? [] { operation.cancel() }
   }
 }

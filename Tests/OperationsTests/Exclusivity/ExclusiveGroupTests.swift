@@ -156,7 +156,7 @@ struct ExclusiveGroupTests {
     await last.finished()
     let error = try #require(last.errors.first as? OperationError)
     #expect(error.code == .waitCycle && last.isCancelled)
-    #expect(error.message.contains("“last”") && error.message.contains("“a”, which “group 0” holds"))
+    #expect(error.message.contains("“last”") && error.message.contains("the key “a”, held by “group 0”"))
     await queue.drained(opening: groups.map { $0.member.gate })
     #expect(Set(journal.entries) == Set((0..<(count - 1)).map(String.init)))
   }

@@ -1,3 +1,5 @@
+import Foundation
+
 /// The tasks that wait until a group has fewer than a number of unfinished members.
 struct RoomWaiters {
   /// The tasks that only watch, by number and ticket. All resume when there is room.
@@ -70,7 +72,8 @@ struct RoomWaiters {
 extension GroupEngine {
   /// Waits until there are fewer than `count` members, or the group has finished, or the task has been cancelled. Returns
   /// whether the room of an adding task is reserved. An adding task must add a member in any case.
-  func waitForRoom(below count: Int, in group: GroupOperation, isAdding: Bool) async -> Bool {
+  func waitForRoom(below count: Int, in group: GroupOperation, adding operation: Operation? = nil) async -> Bool {
+    let isAdding = operation != nil
     if count < 1 {
       let remedy = isAdding ? "Add an operation below 1 or more." : "Wait for room below 1 or more."
       misuse("\(group.quotedName) cannot have fewer than \(count) unfinished members. \(remedy)")
@@ -81,7 +84,10 @@ extension GroupEngine {
     defer { wait?.end() }
     var ticket: Int?
     await waitOrUnregister { resume in
-      wait?.giveUp(by: resume)
+      wait?.giveUp { error in
+        (operation as? AsyncOperation)?.cancel(with: error)
+        resume()
+      }
       ticket = state.withLock { state in
         if state.hasRoom(below: count, isAdding: isAdding) { return nil }
         return state.roomWaiters.add(resume, below: count, isAdding: isAdding)

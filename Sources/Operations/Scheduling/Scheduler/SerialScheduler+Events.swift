@@ -86,16 +86,25 @@ extension SerialScheduler {
     line: UInt = #line
   ) async throws -> T {
     let ticket = EventTicket(EventOrigin(file: file, line: line), capacity: .suspending())
-    return try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        submit(ticket) { refusal in
-          // Not by a `Result`, whose type depends on `T` and is looked up when the program runs.
-          if let refusal { return continuation.resume(throwing: refusal) }
-          do { continuation.resume(returning: try body()) } catch { continuation.resume(throwing: error) }
+    // The events of the main thread wait for no operation of its queue.
+    let wait = self === SerialScheduler.main ? nil : TaskWait.begin(.turn(in: queue))
+    defer { wait?.end() }
+    wait?.giveUp { _ in self.withdraw(ticket) }
+    do {
+      return try await withTaskCancellationHandler {
+        try await withCheckedThrowingContinuation { continuation in
+          submit(ticket) { refusal in
+            // Not by a `Result`, whose type depends on `T` and is looked up when the program runs.
+            if let refusal { return continuation.resume(throwing: refusal) }
+            do { continuation.resume(returning: try body()) } catch { continuation.resume(throwing: error) }
+          }
         }
+      } onCancel: {
+        withdraw(ticket)
       }
-    } onCancel: {
-      withdraw(ticket)
+    } catch {
+      try wait?.throwIfRefused()
+      throw error
     }
   }
 
