@@ -54,17 +54,20 @@ final class DependencyRecorder {
   private static let current = ThreadLocal<DependencyRecorder>()
   /// The operations that `==>` and `waits(for:)` join.
   private var operations: [Operation] = []
-  /// The groups that result builders inside the closure create, at any depth.
   private var groups: [GroupOperation] = []
 
-  /// Runs the result builder of a group.
+  /// Runs the result builder of a group. The returned groups are those that result builders inside it create, and this one.
   static func recording<Value>(
     for group: GroupOperation,
     _ body: () -> Value
-  ) -> (value: Value, joined: [Operation], inner: [GroupOperation]) {
+  ) -> (value: Value, joined: [Operation], groups: [GroupOperation]) {
     let recorder = DependencyRecorder()
     let value = current.withValue(recorder, body)
-    current.current?.groups += recorder.groups + [group]
+    recorder.groups.append(group)
+    if let outer = current.current {
+      // Without a copy for groups that are nested many levels deep.
+      if outer.groups.isEmpty { outer.groups = recorder.groups } else { outer.groups += recorder.groups }
+    }
     return (value, recorder.operations, recorder.groups)
   }
 

@@ -108,9 +108,9 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     super.init()
     engine.owner = self
     self.name = name
-    let (named, joined, inner) = DependencyRecorder.recording(for: self, operations)
+    let (named, joined, groups) = DependencyRecorder.recording(for: self, operations)
     let onlyNamed = Set(named.map { ObjectIdentifier($0) }).subtracting(joined.map { ObjectIdentifier($0) })
-    let taken = OperationBuilder.takeBack(named + joined, from: inner)
+    let taken = OperationBuilder.takeBack(named + joined, from: groups)
     let all = OperationBuilder.withDependencies(named, joined: joined + taken)
     engine.add(all, skipping: .unnamed(except: onlyNamed), to: self)
   }

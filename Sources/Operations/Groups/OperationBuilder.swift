@@ -53,17 +53,20 @@ public enum OperationBuilder {
   /// are included if free. Other plain dependencies are included only if `joined` is nil.
   static func withDependencies(_ operations: [Operation], joined: [Operation]?) -> [Operation] {
     let joinedIDs = joined.map { Set($0.map { ObjectIdentifier($0) }) }
-    func isFree(_ operation: Operation) -> Bool {
-      if let own = operation as? AsyncOperation { return own.isFree }
-      return joinedIDs?.contains(ObjectIdentifier(operation)) != false && operation.isFreePlainOperation
+    func isIncluded(_ operation: Operation) -> Bool {
+      isFree(operation) && (operation is AsyncOperation || joinedIDs?.contains(ObjectIdentifier(operation)) != false)
     }
     var seen: Set<ObjectIdentifier> = []
-    let named = operations.filter { joinedIDs?.contains(ObjectIdentifier($0)) != true || isFree($0) }
+    let named = operations.filter { joinedIDs?.contains(ObjectIdentifier($0)) != true || isIncluded($0) }
     return postorder(
-      from: named + (joined ?? []).filter(isFree),
+      from: named + (joined ?? []).filter(isIncluded),
       isNew: { seen.insert(ObjectIdentifier($0)).inserted },
-      next: { $0.dependencies.filter(isFree) }
+      next: { $0.dependencies.filter(isIncluded) }
     )
+  }
+
+  private static func isFree(_ operation: Operation) -> Bool {
+    (operation as? AsyncOperation)?.isFree ?? operation.isFreePlainOperation
   }
 }
 
@@ -71,14 +74,14 @@ extension OperationBuilder {
   /// Makes free what the closure of a group names, and what that waits for, if it belongs to a group of an inner closure.
   /// The inner group waits for it instead, because it would occupy a slot of the outer one meanwhile.
   static func takeBack(_ named: [Operation], from groups: [GroupOperation]) -> [Operation] {
-    if groups.isEmpty { return [] }
-    let engines = Set(groups.map { ObjectIdentifier($0.engine) })
+    if groups.count == 1 { return [] }
+    lazy var engines = Set(groups.map { ObjectIdentifier($0.engine) })
     var (seen, taken) = (Set<ObjectIdentifier>(), Set<ObjectIdentifier>())
     let all = postorder(
       from: named,
       isNew: { operation in
-        guard seen.insert(ObjectIdentifier(operation)).inserted, let member = operation.asMember else { return false }
-        guard let engine = member.core.withLock({ $0.engine }) else { return member.isFree }
+        if !seen.insert(ObjectIdentifier(operation)).inserted { return false }
+        guard let engine = operation.asMember?.core.withLock({ $0.engine }) else { return isFree(operation) }
         let isTaken = engines.contains(ObjectIdentifier(engine))
         if isTaken { taken.insert(ObjectIdentifier(operation)) }
         return isTaken

@@ -37,7 +37,7 @@ public struct OperationCondition: Sendable {
   public init<Value: ExpressibleByBooleanLiteral>(
     name: String,
     _ evaluate: @escaping @Sendable (AsyncOperation) async throws -> Value
-  ) { self.init(name: name) { operation in _ = try await evaluate(operation) } }
+  ) { misuse("The condition “\(name)” cannot return a value. Throw an error if it is not met.") }
 
   /// A condition that is met if no dependency has an error. A plain Foundation operation reports no errors.
   public static var noFailedDependencies: Self {

@@ -44,13 +44,13 @@ struct GroupOperationTests: NotingSuite {
 
   @Test(arguments: [false, true]) func anOperation_belongsToTheOutermostGroupThatNamesIt(afterwards: Bool) async throws
   {
-    let (a, b, c, d, plain) = (note("a"), note("b"), note("c"), note("d"), plain("plain", journal))
+    let (a, b, c, d, block) = (note("a"), note("b"), note("c"), note("d"), plain("plain", journal))
     var (inner, innermost) = (GroupOperation(), GroupOperation())
     let outer = GroupOperation("outer", maxConcurrentOperationCount: 1) {
       if !afterwards { a }
       let group = GroupOperation("inner") {
         let group = GroupOperation("innermost") {
-          a ==> plain ==> b
+          a ==> block ==> b
           c
           d
         }
@@ -61,14 +61,14 @@ struct GroupOperationTests: NotingSuite {
       inner = group
       group
       if afterwards { a }
-      c ==> note("e")
+      c ==> plain("f", journal) ==> note("e")
     }
-    #expect(Set(outer.operations.map(\.displayName)) == ["a", "c", "e", "inner"])
+    #expect(Set(outer.operations.map(\.displayName)) == ["a", "c", "e", "f", "inner"])
     #expect(Set(inner.operations.map(\.displayName)) == ["plain", "b", "innermost"])
     #expect(innermost.operations == [d])
-    #expect([outer, inner, innermost].map(\.progress.totalUnitCount) == [4, 3, 1])
+    #expect([outer, inner, innermost].map(\.progress.totalUnitCount) == [5, 3, 1])
     try await queue.run(outer)
-    #expect(Set(journal.entries) == ["a", "b", "c", "d", "e", "plain"])
+    #expect(Set(journal.entries) == ["a", "b", "c", "d", "e", "f", "plain"])
   }
 
   @Test func whatAnOperationWaitsFor_goesWithIt_underTheLimitOfItsGroup() async throws {
