@@ -69,6 +69,11 @@ extension SerialScheduler {
     main.schedule(coalescing: key, onMain(consume event), file: file, line: line)
   }
 
+  private func onMain<T: Sendable>(_ body: __owned @escaping @MainActor @Sendable (T) -> Void) -> @Sendable (T) -> Void
+  {
+    { value in MainActor.assumeIsolated { body(value) } }
+  }
+
   static func onMain(_ event: __owned @escaping @MainActor @Sendable () -> Void) -> @Sendable () -> Void {
     { MainActor.assumeIsolated(event) }
   }
@@ -183,7 +188,7 @@ extension SerialScheduler {
     schedule(
       work,
       deliverOn: SerialScheduler.main,
-      { result in MainActor.assumeIsolated { deliver(result) } },
+      onMain(consume deliver),
       file: file,
       line: line
     )
