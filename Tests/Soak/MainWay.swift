@@ -37,6 +37,21 @@ package enum MainWay: CaseIterable, Sendable {
 
 /// What the producers send to the main thread. It must arrive in the order in which each of them has sent it.
 final class SoakScreen: @unchecked Sendable {
+  /// Belongs to the main thread.
+  private final class Picture: Sendable {
+    private let (way, token, log): (MainWay, LiveCount.Token, SoakLog)
+
+    init(_ way: MainWay, _ token: LiveCount.Token, _ log: SoakLog) {
+      (self.way, self.token, self.log) = (way, token, log)
+    }
+
+    deinit {
+      // Dispatch and the runtime may release their closures anywhere.
+      if SerialScheduler.main.isCurrent || way == .dispatched || way == .task { return }
+      log.report("\(way) was released on another thread than the main thread")
+    }
+  }
+
   private let log: SoakLog
   /// The number that arrived last from each producer. Accessed only on the main thread.
   private var last: [Int: Int] = [:]
@@ -45,7 +60,10 @@ final class SoakScreen: @unchecked Sendable {
 
   func send(_ number: Int, from producer: Int, _ token: LiveCount.Token) {
     let way = MainWay.allCases[(number &* 7 &+ producer) % MainWay.allCases.count]
-    way.send { { [self] in withExtendedLifetime(token) { receive(number, producer, way) } } }
+    way.send {
+      let picture = Picture(way, token, log)
+      return { [self] in withExtendedLifetime(picture) { receive(number, producer, way) } }
+    }
   }
 
   private func receive(_ number: Int, _ producer: Int, _ way: MainWay) {

@@ -48,8 +48,8 @@ extension OperationQueue {
     _ body: () async throws -> R
   ) async throws -> R {
     let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain, waitLimit, flow)
-    // The actor runs in this queue, as one on a scheduler does. The main actor only uses the thread of the main queue.
-    if let isolation, isolation !== MainActor.shared, OperationQueue.current === self {
+    // The actor runs in this queue, as one on a scheduler does. On main it only uses the thread of the queue.
+    if isolation != nil, self !== OperationQueue.main, OperationQueue.current === self {
       let reason = "would wait forever for a slot of its queue: its actor runs in it. Use another queue."
       throw OperationError(.waitCycle, "\(operation.quotedName) \(reason)")
     }

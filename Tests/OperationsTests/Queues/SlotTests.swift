@@ -186,8 +186,8 @@ struct SlotTests: NotingSuite {
     #expect(error?.code == .waitCycle && error?.message.contains("its actor runs in it") == true)
     try await notes.note("other", in: queue)
     try await scheduler.queue.withSlot {}
-    // The events of the main thread wait for no operation of its queue.
-    try await Notes(on: .main).note("main", in: .main)
+    // The main thread runs the job of an actor outside of all operations.
+    try await Notes(on: .main).note("own", in: .main)
   }
 
   @Test func aTaskThatAlreadyHasAllSlots_receivesAnError() async throws {

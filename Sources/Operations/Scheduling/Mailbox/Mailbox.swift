@@ -109,16 +109,15 @@ struct Mailbox {
       ticket.stage = .gone
       return (.shutDown, nil)
     }
-    var dropped: EventTicket.Body?
     if let key = ticket.key, let superseded = latest[key] {
       // The new event uses the room and the place of the superseded one.
       eventsCoalesced += 1
-      dropped = superseded.leave()
-      superseded.origin = ticket.origin
-      superseded.stage = .waiting(body)
-      event = nil
+      let dropped = superseded.leave()
+      (superseded.origin, superseded.stage, event) = (ticket.origin, .waiting(body), nil)
       return (.accepted, dropped)
-    } else if ticket.isCounted, let capacity, countedCount >= capacity.count || suspended.count > 0 {
+    }
+    var dropped: EventTicket.Body?
+    if ticket.isCounted, let capacity, countedCount >= capacity.count || suspended.count > 0 {
       // There is no room, or the event would overtake a suspended one.
       let replaced: EventTicket?
       switch capacity.policy {

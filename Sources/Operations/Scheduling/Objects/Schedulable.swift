@@ -74,11 +74,11 @@ extension Schedulable {
   public func schedule<T: Sendable>(
     _ work: @escaping @Sendable (Self) throws -> T,
     deliverOn scheduler: SerialScheduler,
-    _ deliver: @escaping @Sendable (Result<T, any Error>) -> Void,
+    _ deliver: __owned @escaping @Sendable (Result<T, any Error>) -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
-    self.scheduler.schedule({ try work(self) }, deliverOn: scheduler, deliver, file: file, line: line)
+    self.scheduler.schedule({ try work(self) }, deliverOn: scheduler, consume deliver, file: file, line: line)
   }
 
   /// Runs `work` on the object's scheduler, and passes its result to `deliver` on the main actor.
@@ -86,11 +86,11 @@ extension Schedulable {
   public func schedule<T: Sendable>(
     _ work: @escaping @Sendable (Self) throws -> T,
     deliverOn main: MainDelivery,
-    _ deliver: @escaping @MainActor @Sendable (Result<T, any Error>) -> Void,
+    _ deliver: __owned @escaping @MainActor @Sendable (Result<T, any Error>) -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
-    scheduler.schedule({ try work(self) }, deliverOn: main, deliver, file: file, line: line)
+    scheduler.schedule({ try work(self) }, deliverOn: main, consume deliver, file: file, line: line)
   }
 
   /// Runs `body` on the object's scheduler and returns its result, as ``SerialScheduler/run(_:file:line:)`` does.

@@ -68,11 +68,11 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
   public func schedule<T: Sendable>(
     _ work: @escaping @Sendable (Object) throws -> T,
     deliverOn scheduler: SerialScheduler,
-    _ deliver: @escaping @Sendable (Result<T, any Error>) -> Void,
+    _ deliver: __owned @escaping @Sendable (Result<T, any Error>) -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
-    self.scheduler.schedule({ try work(self.object) }, deliverOn: scheduler, deliver, file: file, line: line)
+    self.scheduler.schedule({ try work(self.object) }, deliverOn: scheduler, consume deliver, file: file, line: line)
   }
 
   /// Runs `work` on the object's scheduler, and passes its result to `deliver` on the main actor.
@@ -80,11 +80,11 @@ public final class SchedulableObject<Object>: @unchecked Sendable {
   public func schedule<T: Sendable>(
     _ work: @escaping @Sendable (Object) throws -> T,
     deliverOn main: MainDelivery,
-    _ deliver: @escaping @MainActor @Sendable (Result<T, any Error>) -> Void,
+    _ deliver: __owned @escaping @MainActor @Sendable (Result<T, any Error>) -> Void,
     file: StaticString = #fileID,
     line: UInt = #line
   ) -> Bool {
-    scheduler.schedule({ try work(self.object) }, deliverOn: main, deliver, file: file, line: line)
+    scheduler.schedule({ try work(self.object) }, deliverOn: main, consume deliver, file: file, line: line)
   }
 
   /// Runs `body` on the object's scheduler and returns its result, as ``SerialScheduler/run(_:file:line:)`` does.

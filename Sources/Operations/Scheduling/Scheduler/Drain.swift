@@ -31,8 +31,8 @@ extension SerialScheduler {
   /// Changes the mailbox. If there is no open segment, opens one and enqueues its drain. After a shutdown, a segment is
   /// opened only on request, because refused events need none.
   ///
-  /// On the main scheduler, each call has a segment and a drain of its own, because the thread may send something else
-  /// to the main queue before its next event.
+  /// On the main scheduler, each call has its own segment and drain, because the thread may send something else to the
+  /// main queue before its next event.
   func withOpenSegment<Result>(evenIfShutDown: Bool = false, _ change: (inout Mailbox) -> Result) -> Result {
     func isReady(_ mailbox: borrowing Mailbox) -> Bool {
       mailbox.hasOpenSegment || (!evenIfShutDown && mailbox.isShutDown)
@@ -60,7 +60,7 @@ extension SerialScheduler {
     // Foundation ignores the quality of service of the operation queue.
     let current = qualityOfService
     if current != initialQualityOfService { drain.qualityOfService = current }
-    if let queue = queue as? SchedulerQueue { queue.addDrain(drain) } else { queue.addOperation(drain) }
+    (queue as? SchedulerQueue)?.addDrain(drain)
   }
 
   /// Runs entries for a few milliseconds, first those that an earlier drain left, and enqueues a drain for the others.

@@ -116,7 +116,10 @@ struct MainThreadTests {
 
   @Test func closureThatReceivesAResult_isReleasedOnMain() async {
     let worker = SerialScheduler(name: "worker")
-    for _ in 0..<300 { worker.schedule({}, deliverOn: .main, { [parcel = Parcel(self)] _ in parcel.arrive() }) }
+    func receiver() -> @MainActor @Sendable (Result<Void, any Error>) -> Void {
+      { [parcel = Parcel(self)] _ in parcel.arrive() }
+    }
+    for _ in 0..<300 { worker.schedule({}, deliverOn: .main, receiver()) }
     #expect(await releases.all(300).filter { !$0 }.count == 0)
   }
 
