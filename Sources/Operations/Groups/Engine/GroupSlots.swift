@@ -63,3 +63,8 @@ extension GroupSchedule {
     if !hasEnded { ready.putBack(member, rank) }
   }
 }
+
+extension OperationCore.End {
+  /// Whether the member uses a slot while what waits for its end is notified.
+  var announcesSlot: Bool { holdsSlot && (!dependents.isEmpty || waiters.count > 0) }
+}
