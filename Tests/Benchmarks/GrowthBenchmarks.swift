@@ -1,9 +1,12 @@
 import Foundation
 import Operations
 import OperationsTestSupport
+import Synchronization
 
 /// How the time of groups, dependencies, schedulers, tracers and reports grows.
 enum GrowthBenchmarks {
+  private struct GrowthError: Error {}
+
   static let all: [Benchmark] = [
     .growth("group-new-dependencies", "members of a waiting group that gain a dependency", of: 1000) { count in
       let outside = AsyncOperation()
@@ -229,6 +232,36 @@ enum GrowthBenchmarks {
       let others = (0..<count).map { _ in AsyncOperation().throttled("key", to: 1, per: .seconds(1000), in: domain) }
       report([first] + others)
     },
+    .growth("group-expiring", "members that may not wait, for half of which there is a slot", of: 1000) { count in
+      let members = (0..<count).map { _ in notWaiting(AsyncOperation()) }
+      let group = GroupOperation([], maxConcurrentOperationCount: count / 2)
+      group.staysOpen = true
+      run(group) {
+        // No member starts before the call has added both.
+        group.addOperations([Probe { [unowned group] in group.addOperations(members) }, AsyncOperation()])
+        group.staysOpen = false
+      }
+    },
+    .growth("queue-expiring", "operations that may not wait, added at once to a full queue", of: 500) { count in
+      let (held, queue) = (AsyncBlockOperation { _ in }, OperationQueue.limited(to: 1))
+      queue.addOperation(held)
+      queue.addOperations((0..<count).map { _ in notWaiting(AsyncOperation()) })
+      held.finish()
+      queue.waitUntilAllOperationsAreFinished()
+    },
+    .growth("nested-failure", "nested groups around a member that fails", of: 1000) { count in
+      let failing = ResultOperation<Void> { throw GrowthError() }
+      var group = GroupOperation([failing])
+      for _ in 0..<count { group = GroupOperation([group]) }
+      run(group)
+    },
+    .growth("nested-innermost", "nested groups, each with a member that waits for the innermost one", of: 250) {
+      count in
+      let innermost = AsyncOperation()
+      var group = GroupOperation([innermost])
+      for _ in 0..<count { group = GroupOperation([group, innermost ==> AsyncOperation()]) }
+      run(group)
+    },
     .growth("nested-progress", "nested groups whose progress is followed", of: 2000) { count in
       Lifetime.run { lifetime in
         var group = GroupOperation([Workload.asyncBlock(lifetime(0))])
@@ -239,6 +272,26 @@ enum GrowthBenchmarks {
       }
     },
   ]
+
+  /// Calls a closure while it is added.
+  private final class Probe: AsyncOperation, @unchecked Sendable {
+    private let body: Mutex<(() -> Void)?>
+
+    init(_ body: sending @escaping () -> Void) { self.body = Mutex(body) }
+
+    override var queuePriority: QueuePriority {
+      get {
+        body.withLock { $0.take() }?()
+        return .normal
+      }
+      set {}
+    }
+  }
+
+  private static func notWaiting<O: AsyncOperation>(_ operation: O) -> O {
+    operation.waitLimit = .zero
+    return operation
+  }
 
   private static func runBehindChain(_ count: Int) {
     let held = AsyncBlockOperation { _ in }

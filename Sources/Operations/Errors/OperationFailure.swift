@@ -6,7 +6,7 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
   ///
   /// An operation without a name is represented by the name of its type, such as `Upload`, or `task operation` for a
   /// type of this package. The path is empty if the error belongs to no operation.
-  public let path: [String]
+  public var path: [String] { names.map { sequence(first: $0, next: \.rest).map(\.name) } ?? [] }
   /// The error.
   public let error: any Error
   /// Whether the failure only reports the failure of another operation.
@@ -16,12 +16,14 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
   public fileprivate(set) var isConsequence: Bool
   /// Whether the error was reported in an `AggregateError`, whose paths must be kept.
   let isOfAggregate: Bool
+  private let names: PathNames?
 
   /// Creates a failure from an error and the path of the failed operation, which may be empty.
-  public init(path: [String], error: any Error) { self.init(path: path, error: error, isOfAggregate: false) }
+  public init(path: [String], error: any Error) { self.init(nil, error: error, below: path) }
 
-  fileprivate init(path: [String], error: any Error, isOfAggregate: Bool) {
-    self.path = path
+  /// The path begins with `outer`.
+  private init(_ names: PathNames?, error: any Error, isOfAggregate: Bool = false, below outer: [String] = []) {
+    self.names = outer.reversed().reduce(names) { PathNames($1, before: $0) }
     self.error = error
     self.isOfAggregate = isOfAggregate
     isConsequence = (error as? OperationError)?.isOfFailedProducer == true
@@ -31,7 +33,7 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
   /// the failure at the same index if the counts are equal, or else that of the next equal failure, if there is one.
   static func matching(_ errors: [any Error], with failures: [OperationFailure]) -> [OperationFailure] {
     if errors.count == failures.count {
-      return zip(errors, failures).map { OperationFailure(path: $1.path, error: $0) }
+      return zip(errors, failures).map { OperationFailure($1.names, error: $0) }
     }
     // In reverse, so that `popLast()` returns the first of equal failures.
     var places = Dictionary(grouping: failures.indices.reversed()) { signature(of: failures[$0].error) }
@@ -41,14 +43,20 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
       while let index = places[signature]?.popLast() {
         if index < next { continue }
         next = index + 1
-        return OperationFailure(path: failures[index].path, error: error)
+        return OperationFailure(failures[index].names, error: error)
       }
       return OperationFailure(path: [], error: error)
     }
   }
 
+  var hasPath: Bool { names != nil }
+
   func below(_ name: String) -> OperationFailure {
-    OperationFailure(path: [name] + path, error: error, isOfAggregate: isOfAggregate)
+    OperationFailure(names, error: error, isOfAggregate: isOfAggregate, below: [name])
+  }
+
+  fileprivate func inAggregate(of failure: OperationFailure) -> OperationFailure {
+    OperationFailure(names, error: error, isOfAggregate: true, below: failure.path)
   }
 
   public var errorDescription: String? { description }
@@ -56,6 +64,24 @@ public struct OperationFailure: LocalizedError, CustomStringConvertible {
   public var description: String {
     guard let name = path.last else { return describe(error) }
     return path.joined(separator: " › ") + ": " + describe(error).trimmingPrefix("“\(name)” ")
+  }
+}
+
+/// The names of a path. The paths of a failure in nested groups share them, because copies would take O(d²) for a depth d.
+private final class PathNames: @unchecked Sendable {
+  let name: String
+  /// Changes only in `deinit`.
+  private(set) var rest: PathNames?
+
+  init(_ name: String, before rest: PathNames?) {
+    self.name = name
+    self.rest = rest
+  }
+
+  /// Without recursion, because groups can be nested to any depth.
+  deinit {
+    var next = rest.take()
+    while var names = next.take() { if isKnownUniquelyReferenced(&names) { next = names.rest.take() } }
   }
 }
 
@@ -90,7 +116,7 @@ struct FailureReport: Sendable {
   private mutating func append(_ failure: OperationFailure) {
     if let aggregate = failure.error as? AggregateError, !aggregate.failures.isEmpty {
       for inner in aggregate.failures {
-        append(OperationFailure(path: failure.path + inner.path, error: inner.error, isOfAggregate: true))
+        append(inner.inAggregate(of: failure))
       }
     } else {
       failures.append(failure)

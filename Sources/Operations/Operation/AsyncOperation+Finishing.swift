@@ -179,7 +179,7 @@ extension AsyncOperation {
       return failures
     }
     let name = displayName
-    let causes = failures.dropFirst().map { $0.path.isEmpty ? $0.error : $0.below(name) }
+    let causes = failures.dropFirst().map { $0.hasPath ? $0.below(name) : $0.error }
     let error = OperationError(timeout.code, timeout.message, underlyingErrors: causes)
     return [OperationFailure(path: [], error: error)]
   }

@@ -12,9 +12,9 @@ struct GroupSchedule {
   private(set) var additions = 0
   var ready = ReadyList()
   /// The ready members that still have to take their keys.
-  private(set) var called = ReadyList()
+  var called = ReadyList()
   /// The members that have a slot, and wait for a runner to start them.
-  private var granted = ArrayDeque<HandOut>()
+  var granted = ArrayDeque<HandOut>()
   /// The cancelled members that wait to be started. They finish at once, so neither the limit nor a suspension applies.
   var cancelled = ArrayDeque<AsyncOperation>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
@@ -43,30 +43,15 @@ struct GroupSchedule {
   var isOpen: Bool { openness != .none && endRequest == .none }
 
   /// Whether an event of a member comes too late. The group must not retain the member, which may retain the group.
-  private var hasEnded: Bool { !life.isGathering && !life.isRunning }
+  var hasEnded: Bool { !life.isGathering && !life.isRunning }
 
   private var hasNoMembers: Bool { unfinishedMembers == 0 && additions == 0 }
 
   private var hasNoneReady: Bool { ready.isEmpty && called.isEmpty && granted.isEmpty && cancelled.isEmpty }
 
-  private var maySlotsBeTaken: Bool { life.isRunning && startObstacles == 0 && !isSuspended }
+  var maySlotsBeTaken: Bool { life.isRunning && startObstacles == 0 && !isSuspended }
 
-  @inline(__always) private var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || ready.slotsTaken < limit) }
-
-  private func freeSlots(isOffered: Bool = false) -> Int {
-    limit < 0 ? .max : max(limit - ready.slotsTaken + (isOffered ? 1 : 0), 0)
-  }
-
-  @inline(__always) private var isCalledNext: Bool {
-    called.firstRank.map { first in ready.firstRank.map { first < $0 } ?? true } ?? false
-  }
-
-  /// Whether a member could start if its keys were free: more slots are free than ready members come before it.
-  func hasRoom(at rank: ReadyList.Rank, isOffered: Bool) -> Bool {
-    let free = freeSlots(isOffered: isOffered)
-    if !maySlotsBeTaken || free == 0 { return false }
-    return free > ready.count || ready.count(before: rank, limit: free, isSlotOffered: isOffered) < free
-  }
+  @inline(__always) var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || ready.slotsTaken < limit) }
 
   mutating func notifyWhenFull(_ body: @escaping @Sendable () -> Void) { if whenFull == nil { whenFull = body } }
 
@@ -191,13 +176,6 @@ struct GroupSchedule {
     return requestRunner(takenNext: takenNext)
   }
 
-  /// Takes a slot for a member whose keys are free, unless ready members come first.
-  mutating func takeSlot(at rank: ReadyList.Rank, isOffered: Bool) -> Bool {
-    if !hasRoom(at: rank, isOffered: isOffered) { return false }
-    if !isOffered { ready.slotsTaken += 1 }
-    return true
-  }
-
   mutating func wasGranted(_ member: AsyncOperation, takenNext: Bool) -> RunnerRequest {
     if !hasEnded { granted.append(HandOut(member: member, slot: .withKeys)) }
     return requestRunner(takenNext: takenNext)
@@ -275,47 +253,6 @@ struct GroupSchedule {
     if next?.slot != MemberSlot.none || limit < 0 || ready.slotsTaken + 1 < limit { next?.runner = requestRunner() }
     next?.notice = takeNotice()
     return next
-  }
-
-  /// Gives the free slots to the ready members, up to one that still has to take its keys, which is returned. The
-  /// caller returns its slot if it does not take them.
-  mutating func takeCalled() -> (operation: AsyncOperation, rank: ReadyList.Rank)? {
-    while hasRoom, !isDraining, !called.isEmpty, let (member, rank, isCalled) = takeReady() {
-      if isCalled { return (member, rank) }
-      granted.append(HandOut(member: member, rank: rank))
-    }
-    return nil
-  }
-
-  /// Gives a slot to the first ready member, which may still have to take its keys.
-  mutating func takeReady() -> (operation: AsyncOperation, rank: ReadyList.Rank, isCalled: Bool)? {
-    let isCalled = isCalledNext
-    guard let (member, rank) = isCalled ? called.popFirst() : ready.popFirst() else { return nil }
-    ready.slotsTaken += 1
-    return (member, rank, isCalled)
-  }
-
-  /// Gives the free slots to the first ready members. Returns whether a member that waits for no more than a slot has one,
-  /// or will have one that is being returned.
-  mutating func giveSlot(to member: AsyncOperation) -> Bool {
-    let maySlotsBeGiven = life.isRunning && !isSuspended
-    while maySlotsBeGiven, freeSlots() > (isCalledNext ? called.count : 0), let (next, rank) = ready.popFirst() {
-      ready.slotsTaken += 1
-      granted.append(HandOut(member: next, rank: rank))
-    }
-    guard ready.contains(member) || called.contains(member) else { return true }
-    return maySlotsBeGiven && freeSlots() >= ready.count + called.count - returningSlots
-  }
-
-  /// Takes back the slots that are not taken with keys, and that no runner has taken yet.
-  private mutating func takeBackSlots() {
-    for case let handOut? in exchange(&granted, with: ArrayDeque()).all {
-      if let rank = handOut.rank { ready.putBack(handOut.member, rank) } else { granted.append(handOut) }
-    }
-  }
-
-  mutating func putBack(_ member: AsyncOperation, _ rank: ReadyList.Rank) {
-    if !hasEnded { ready.putBack(member, rank) }
   }
 
   mutating func beginOffer() { offers += 1 }

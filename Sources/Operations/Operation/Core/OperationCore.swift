@@ -51,9 +51,6 @@ enum MemberSlot {
 
     /// Whether the member uses a slot that is not given back with its keys.
     var holdsSlot: Bool { membership?.slot == .own }
-
-    /// Whether the member uses such a slot while what waits for its end is notified.
-    var announcesSlot: Bool { (!dependents.isEmpty || waiters.count > 0) && holdsSlot }
   }
 
   var lifecycle = OperationLifecycle()
