@@ -152,11 +152,15 @@ extension WaitSnapshot {
       all += waiters.filter { found.insert($0).inserted }
       done += 1
     }
-    let members = all.compactMap { nodes[$0].operation as? AsyncOperation }.filter {
-      $0.core.withLock { $0.engine != nil }
+    let operations = all.filter { !nodes[$0].stamp.isCancelled }.compactMap { nodes[$0].operation as? AsyncOperation }
+    // A member cannot finish before its group starts.
+    let starts = Set(set.items.filter(isStart).compactMap { nodes[$0].operation }.map { ObjectIdentifier($0) })
+    let members = operations.filter { operation in
+      let (isMember, outer) = operation.core.withLock { ($0.engine != nil, $0.outer) }
+      return isMember && outer.map { !starts.contains(ObjectIdentifier($0)) } ?? true
     }
     if !members.isEmpty { return members }
-    let added = set.cycle.compactMap { nodes[$0].operation as? AsyncOperation }.map { operation in
+    let added = operations.map { operation in
       (operation: operation, place: operation.core.withLock { ($0.queue != nil, $0.since?.milliseconds ?? 0) })
     }
     return added.filter(\.place.0).max { $0.place.1 < $1.place.1 }.map { [$0.operation] } ?? []

@@ -228,14 +228,15 @@ struct WaitSnapshot {
       if scope == .unfinished, nodes[node].waits.isEmpty, stamp.phase.isPending { findSlot(node, of: operation) }
       return
     }
-    let inside = own.runsOthersInside && !isStart ? own.inside : nil
+    let inside = own.runsOthersInside && !isStart ? own.inside : []
+    let group = inside.last as? GroupOperation
     let (stamp, dependencies, outer, work) = own.core.withLock { core in
       (Stamp(core), core.ledger.dependencies.entries, core.outer, core.work)
     }
     nodes[node].stamp = stamp
     if scope == .unfinished { nodes[node].place = WaitPlace(of: own) ?? places[ObjectIdentifier(own)]?.place }
     let isEnding = scope == .unfinished && stamp.phase.isOver
-    let members = isEnding ? [] : inside?.members.filter { scope != .unfinished || !$0.isFinished } ?? []
+    let members = isEnding ? [] : group?.members.filter { scope != .unfinished || !$0.isFinished } ?? []
     if !members.isEmpty, scope != .unfinished || stamp.phase.isBeforeExecution {
       addWait(node, for: index(of: own, isStart: true), .ownStart)
     } else {
@@ -246,10 +247,11 @@ struct WaitSnapshot {
       }
     }
     for member in members { addWait(node, for: index(of: member), .member) }
-    if let inside, !(inside is GroupOperation) { waitForDependencies(node, inside.dependencies, Stamp(of: inside)) }
+    for inner in inside where inner !== own { waitForDependencies(node, inner.dependencies, Stamp(of: inner)) }
     guard scope == .unfinished, !isEnding else { return }
-    if let group = inside as? GroupOperation { look(into: .group(group)) }
+    if let group { look(into: .group(group)) }
     addTaskWaits(node, of: work)
+    for inner in inside where inner !== own { addTaskWaits(node, of: inner.core.withLock { $0.work }) }
     if nodes[node].waits.isEmpty { waitForStart(node, of: own, stamp) }
   }
 
@@ -406,7 +408,7 @@ extension WaitSnapshot.Stamp {
 }
 
 extension AsyncOperation {
-  var groupInside: GroupOperation? { inside as? GroupOperation }
+  var groupInside: GroupOperation? { inside.last as? GroupOperation }
 
   /// Whether this is a group that has not started and is not the private group of another operation.
   fileprivate var isPendingGroup: Bool {
@@ -415,6 +417,15 @@ extension AsyncOperation {
     return outer == nil || outer is GroupOperation
   }
 
-  /// The group that runs the members, or the private operation by which this operation waits for one elsewhere.
-  fileprivate var inside: AsyncOperation? { self is GroupOperation ? self : members.first }
+  /// The private operations inside each other that work for this one, down to the group that runs the members, if any.
+  fileprivate var inside: [AsyncOperation] {
+    if self is GroupOperation { return [self] }
+    return Array(
+      sequence(state: self) { (operation: inout AsyncOperation) -> AsyncOperation? in
+        guard !(operation is GroupOperation), let inner = operation.members.first else { return nil }
+        operation = inner
+        return inner
+      }
+    )
+  }
 }

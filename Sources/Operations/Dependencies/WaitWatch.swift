@@ -43,7 +43,8 @@ enum WaitWatch {
   /// A serial queue, which gets a thread even while other work blocks all threads of the global queues.
   private static let queue = DispatchQueue(label: "Operations.waits")
 
-  static var waits: [TaskWait] { state.withLock { $0.waits.elements } }
+  /// The waits that have not been refused.
+  static var waits: [TaskWait] { state.withLock { $0.waits.elements.filter { $0.refusal == nil } } }
 
   /// Accesses the waits of tasks, and their properties, under their lock.
   static func withWaits<Result>(_ body: (inout NumberedList<TaskWait>) -> Result) -> Result {

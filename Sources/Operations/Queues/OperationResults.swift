@@ -309,7 +309,9 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
 
   private func add(_ element: Source, _ work: AnyOutputOperation<Output>) {
     let entry = Entry(element, work)
-    guard let index = reports.withLock({ $0.started?.append((entry, work.operation)) }) else { return work.operation.cancel() }
+    guard let index = reports.withLock({ $0.started?.append((entry, work.operation)) }) else {
+      return work.operation.cancel()
+    }
     work.operation.whenFinished { [reports] in
       reports.report { if $0.next == nil { $0.finished.append(index) } else { $0.finished.insert(index) } }
     }

@@ -114,12 +114,8 @@ struct WaitCycleTests {
           try await needsA.completed()
         },
         {
-          await world.begin(of: 2)
-          world.free.addOperation(needsA)
-        },
-        {
-          await world.begin(of: 2)
-          world.free.addOperation(needsB)
+          await poll { world.domain.holders(of: "a") != [] && world.domain.holders(of: "b") != [] }
+          world.free.addOperations([needsA, needsB])
         },
       ]
     },
@@ -313,7 +309,10 @@ struct WaitCycleTests {
       last ==> member
       let group = GroupOperation([member])
       return [
-        { try await world.single.run(group) },
+        {
+          world.single.addOperation(group)
+          try await group.completed()
+        },
         {
           await poll { group.isExecuting }
           try await world.single.run(last)

@@ -198,7 +198,8 @@ struct SlotTests: NotingSuite {
       }
     }
     #expect(error?.code == .waitCycle)
-    let message = "“third” did not run because it would wait forever: it waits for one of the 2 slots of the group “pair”"
+    let message =
+      "“third” did not run because it would wait forever: it waits for one of the 2 slots of the group “pair”"
     #expect(error?.message.hasPrefix(message) == true && error?.message.contains("taken by “inner”") == true)
     let task = TaskOperation { [queue] in try await queue.withSlot {} }
     await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(task) }
