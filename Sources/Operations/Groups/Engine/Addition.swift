@@ -117,7 +117,7 @@ extension GroupEngine {
       offer(addition.operations, ready: Set(ready.map { ObjectIdentifier($0.operation) }))
     }
     carryOut(action)
-    if addition.claims.contains(.waits) { watch() }
+    if addition.claims.contains(.waits) { watch(isWaiting: true) }
     for member in addition.operations(with: .hasWaitLimit) { member.startWaitLimit() }
   }
 

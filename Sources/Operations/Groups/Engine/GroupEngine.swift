@@ -12,6 +12,8 @@ final class GroupEngine: @unchecked Sendable {
     var plainMembers: [PlainMember] = []
     var progress = GroupProgress()
     var roomWaiters = RoomWaiters()
+    /// Whether a member has had an unfinished dependency.
+    var membersMayWait = false
     var errorPolicy = GroupOperation.ErrorPolicy.collect
     /// Added to every new member, and to those of groups inside the group.
     var memberObservers: [OperationObserver] = []
@@ -21,9 +23,6 @@ final class GroupEngine: @unchecked Sendable {
 
     /// Whether any thread can start the group: this takes little time, finishes nothing, and calls no code of the user.
     var startsAnywhere: Bool { 1...16 ~= members.count && plainMembers.isEmpty }
-
-    /// Whether a member waits for more than a slot.
-    var membersMayWait: Bool { schedule.ready.count < members.count }
 
     /// - Returns: The members, if there was no such request.
     mutating func takeMembers(toEnd request: GroupSchedule.EndRequest) -> [AsyncOperation] {
@@ -162,12 +161,16 @@ final class GroupEngine: @unchecked Sendable {
 
   func memberGainedDependency(_ member: AsyncOperation) {
     if state.withLock({ $0.errorPolicy }) == .cancelDependents { cancelIfDependencyFailed(member) }
-    watch()
+    watch(isWaiting: true)
   }
 
-  /// Looks for cycles through the members of a group that has started.
-  func watch() {
-    if let group = state.withLock({ $0.membersMayWait ? $0.schedule.life.group : nil }) { WaitWatch.watch(group) }
+  /// Looks for cycles through the members of a group that has started, if one has a dependency.
+  func watch(isWaiting: Bool = false) {
+    let group = state.withLock { state in
+      if isWaiting { state.membersMayWait = true }
+      return state.membersMayWait ? state.schedule.life.group : nil
+    }
+    if let group { WaitWatch.watch(group) }
   }
 
   // MARK: Cancelling
