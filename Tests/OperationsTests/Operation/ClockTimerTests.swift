@@ -59,7 +59,9 @@ struct ClockTimerTests {
       case .delayedEvent: scheduler.schedule(after: pause) { fired.signal() }
       case .delayedEventOnMain: SerialScheduler.scheduleOnMain(after: pause) { fired.signal() }
       case .retry, .retryOnAnyThread:
-        let retry = RetryOperation<Int>(attempts: 2, backoff: .constant(pause)) { _ in throw TestError("busy") }
+        let retry = RetryOperation(attempts: 2, backoff: .constant(pause)) { _ -> ResultOperation<Int> in
+          throw TestError("busy")
+        }
         retry.addObserver(observer)
         if wait == .retry { scheduler.queue.addOperation(retry) } else { retry.start() }
       case .otherClock: ClockTimer().start(after: pause, on: ThreadClock()) { fired.signal() }
