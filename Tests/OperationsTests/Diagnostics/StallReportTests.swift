@@ -154,7 +154,7 @@ struct StallReportTests {
     let operations = chain((0..<1000).map { operation("\($0)") })
     operations[999] ==> operations[0]
     // Before one of them gives way, which takes at least 20 ms.
-    let report = StallReport(of: operations, in: "the queue", lookingInto: [])
+    let report = queue.stallReport()
     queue.addOperations(operations)
     #expect(report.entries.count == 1000)
     #expect(report.entries.allSatisfy { $0.cause == .cycle && $0.description.count < 400 })
