@@ -189,8 +189,8 @@ extension Operation {
   /// ``AsyncOperation``, call ``AsyncOperation/completed()``.
   ///
   /// The method holds no thread, and does not start the operation. Before it returns, the observers of an
-  /// ``AsyncOperation`` are notified and its keys are released. Cancelling the task does not cancel the operation, and a
-  /// wait that can never end returns early (see <doc:DebuggingStalls>), so check `isFinished` if either can occur.
+  /// ``AsyncOperation`` are notified and its keys are released. Cancelling the task does not cancel the operation, and
+  /// a wait that can never end returns early (see <doc:DebuggingStalls>), so check `isFinished` if either can occur.
   public func finished() async {
     let wait = TaskWait.begin(.operation(self))
     await waitOrUnregister { resume in

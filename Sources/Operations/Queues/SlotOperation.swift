@@ -62,8 +62,8 @@ extension GroupOperation {
   /// `OperationQueue`.
   ///
   /// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``: with the code
-  ///   ``OperationError/Code/shutDown`` if the group has finished, and with ``OperationError/Code/waitCycle`` if the wait
-  ///   can never end.
+  ///   ``OperationError/Code/shutDown`` if the group has finished, and with ``OperationError/Code/waitCycle`` if the
+  ///   wait can never end.
   public final func withSlot<R>(
     _ name: String? = nil,
     holding claims: ExclusivityClaim...,
