@@ -19,7 +19,7 @@ public struct OperationError: LocalizedError, Equatable, CustomStringConvertible
     public static let timedOut = Code("timedOut")
     /// The operation or the task waited longer than its wait limit allowed. The message names what it waited for.
     public static let expired = Code("expired")
-    /// Operations of a group wait for each other in a cycle.
+    /// Operations depend on each other in a cycle.
     public static let dependencyCycle = Code("dependencyCycle")
     /// A condition of the operation was not met, so it did not execute.
     public static let conditionFailed = Code("conditionFailed")
@@ -31,7 +31,7 @@ public struct OperationError: LocalizedError, Equatable, CustomStringConvertible
     public static let excluded = Code("excluded")
     /// A newer operation replaced the operation, under ``ExclusivityPolicy/replace``. The message names the newer one.
     public static let replaced = Code("replaced")
-    /// Schedulers, or groups or tasks that hold keys, would deadlock, or a task would wait for its own end.
+    /// A wait could never end, or the claim to a key is stronger than that of a holder around it.
     public static let waitCycle = Code("waitCycle")
     /// A scheduler had no room for an event, or no thread was left for another blocked scheduler.
     public static let overflow = Code("overflow")

@@ -22,8 +22,8 @@ import Foundation
 ///
 /// What `body` runs with `run`, `withKeys` or `withSlot`, also in child tasks, may use the keys of the task, as the
 /// members of a group do. A detached task may not. What still uses the keys when `body` ends, for example in a task
-/// made with `Task { }`, keeps them until it ends, and the caller continues at once. Two tasks that wait for each
-/// other's keys deadlock: one receives an error with the code ``OperationError/Code/waitCycle``, which names both.
+/// made with `Task { }`, keeps them until it ends, and the caller continues at once. A claim inside `body` that is
+/// stronger than the task's own, such as `exclusive` inside `shared`, fails at once.
 ///
 /// - Parameters:
 ///   - claims: The claims. Without claims, `body` runs at once, unless the task is cancelled.
@@ -36,7 +36,8 @@ import Foundation
 ///   - line: The calling line, for the name.
 ///   - isolation: The isolation of the caller.
 ///   - body: The code that needs the keys.
-/// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``.
+/// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``: with the code
+///   ``OperationError/Code/waitCycle`` if the wait can never end (see <doc:DebuggingStalls>), or for a stronger claim.
 public func withKeys<R>(
   _ claims: ExclusivityClaim...,
   in domain: ExclusivityDomain = .shared,

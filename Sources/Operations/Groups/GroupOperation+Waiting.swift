@@ -15,8 +15,9 @@ extension GroupOperation {
   /// }
   /// ```
   ///
-  /// Returns immediately if the group has finished, or if the current task is cancelled. Members that wait count, as
-  /// do all members of a group that has not started, and a member that waits for room in its own group.
+  /// Returns immediately if the group has finished, or if the current task is cancelled, and early if the wait can never
+  /// end: see <doc:DebuggingStalls>. Members that wait count, as do all members of a group that has not started, and a
+  /// member that waits for room in its own group.
   ///
   /// All waiting tasks resume when there is room. If n tasks then add a member each, the number of members can exceed
   /// `count` by n - 1. A wait costs O(1), and so does the end of a member, however many tasks wait.
@@ -30,7 +31,8 @@ extension GroupOperation {
   ///
   /// However many tasks call this method, the number of members never exceeds `count` because of it. The tasks proceed
   /// in the order of their calls. If the group finishes meanwhile, see ``addOperation(_:)``. If the task is cancelled,
-  /// the operation is cancelled, added without waiting, and finishes without executing.
+  /// the operation is cancelled, added without waiting, and finishes without executing. The same happens, with
+  /// ``OperationError/Code/waitCycle``, if the wait can never end.
   ///
   /// ```swift
   /// for page in pages {

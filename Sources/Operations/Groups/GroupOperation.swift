@@ -41,9 +41,8 @@ public import Foundation
 /// ``OperationError/Code/dependencyCycle``, whose message names the cycle. The ``errorPolicy`` determines what
 /// happens to the other members. A cycle can also lead through the group, because a group waits for its members.
 ///
-/// A cycle is detected when the group starts, when a member's new dependency closes it, or, for a long cycle, when no
-/// member can run. If the new dependency belongs to an operation outside the group, the cycle is detected, at the
-/// earliest, when no member can run. If it belongs to a plain Foundation member, also when that member would start.
+/// A cycle is usually detected 20 milliseconds after it was closed, while other members run. If a member waits for a
+/// slot, a key or a task on the way, the code is ``OperationError/Code/waitCycle``: see <doc:DebuggingStalls>.
 ///
 /// ## Foundation operations
 ///
@@ -141,7 +140,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// Adds several members in one step, which costs less than adding them one by one.
   ///
-  /// None of them starts before all of them have been added, so a failure or a cycle among them affects all of them.
+  /// None of them starts before all of them have been added, so a failure among them affects all of them.
   public final func addOperations(_ operations: [Operation]) { engine.add(operations, skipping: .none, to: self) }
 
   /// Adds an operation and its dependencies that are in no queue or group.

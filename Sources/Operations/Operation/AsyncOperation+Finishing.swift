@@ -133,11 +133,10 @@ extension AsyncOperation {
   /// waits, and never throws. Cancelling the waiting task ends the wait at once, and does not cancel the operation.
   ///
   /// A `Task { }` inherits the work in which it is created, so its waits count as waits of that operation. A
-  /// `Task.detached` does not. A wait that would never end throws at once, even if the awaited operation has a
-  /// ``waitLimit``.
+  /// `Task.detached` does not. A wait that can never end throws within about a second: see <doc:DebuggingStalls>.
   ///
   /// - Throws: A `CancellationError` if the wait ended before the operation. An ``OperationError`` with the code
-  ///   ``OperationError/Code/waitCycle`` in work for whose end the operation waits. After a timeout, one with the code
+  ///   ``OperationError/Code/waitCycle`` if the wait could never end. After a timeout, one with the code
   ///   ``OperationError/Code/timedOut``. Otherwise, an ``AggregateError`` for a group or for several errors, the error
   ///   itself for a single error, or `CancellationError` if the operation was cancelled and has no error.
   public final func completed() async throws {
@@ -190,8 +189,8 @@ extension Operation {
   /// ``AsyncOperation``, call ``AsyncOperation/completed()``.
   ///
   /// The method holds no thread, and does not start the operation. Before it returns, the observers of an
-  /// ``AsyncOperation`` are notified and its keys are released. Cancelling the task does not cancel the operation, so
-  /// check `isFinished` in a task that can be cancelled.
+  /// ``AsyncOperation`` are notified and its keys are released. Cancelling the task does not cancel the operation, and
+  /// a wait that can never end returns early (see <doc:DebuggingStalls>), so check `isFinished` if either can occur.
   public func finished() async {
     let wait = TaskWait.begin(.operation(self))
     await waitOrUnregister { resume in

@@ -103,8 +103,7 @@ extension OperationQueue {
   /// The wait counts as one of the operation for which the task works, as for ``AsyncOperation/completed()``.
   ///
   /// - Precondition: As for `addOperation`.
-  /// - Throws: The error that ``AsyncOperation/completed()`` throws. An ``OperationError`` with the code
-  ///   ``OperationError/Code/waitCycle`` if the work of the task occupies all slots of the queue.
+  /// - Throws: The error that ``AsyncOperation/completed()`` throws.
   public func run<O: AsyncOperation>(_ operation: O) async throws {
     // Before the operation is added, because a task that has begun can be raised only from macOS 26 on.
     operation.escalatePriority(to: Task.currentPriority)

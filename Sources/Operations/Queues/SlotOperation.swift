@@ -16,9 +16,6 @@ extension OperationQueue {
   /// `body` runs in the caller's isolation, and need not be `Sendable`. What it runs may use its keys, and keeps
   /// them if it outlasts `body`: see ``withKeys(_:in:waitLimit:name:clock:function:line:isolation:_:)``.
   ///
-  /// Slots of several queues must be taken in one order everywhere, and so must slots and keys. Work that takes them in
-  /// opposite orders waits forever, because a queue does not know what the code of a task waits for.
-  ///
   /// Cancelling the task or the operation while it waits ends the wait at once with a `CancellationError`. A cancelled
   /// operation leaves the queue when the queue has a slot for it. Cancelling the task later is visible to `body`, which
   /// keeps the slot until it returns. Cancelling the operation later has no effect.
@@ -35,7 +32,7 @@ extension OperationQueue {
   ///   - isolation: The isolation of the caller.
   ///   - body: The code that needs the slot.
   /// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``: with the code
-  ///   ``OperationError/Code/waitCycle`` if the task and those around it occupy all slots already.
+  ///   ``OperationError/Code/waitCycle`` if the wait can never end: see <doc:DebuggingStalls>.
   public func withSlot<R>(
     _ name: String? = nil,
     holding claims: ExclusivityClaim...,
@@ -65,8 +62,8 @@ extension GroupOperation {
   /// `OperationQueue`.
   ///
   /// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``: with the code
-  ///   ``OperationError/Code/shutDown`` if the group has finished, and with ``OperationError/Code/waitCycle`` if the task
-  ///   and those around it occupy all slots already.
+  ///   ``OperationError/Code/shutDown`` if the group has finished, and with ``OperationError/Code/waitCycle`` if the
+  ///   wait can never end.
   public final func withSlot<R>(
     _ name: String? = nil,
     holding claims: ExclusivityClaim...,

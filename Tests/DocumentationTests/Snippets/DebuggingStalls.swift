@@ -150,6 +150,16 @@ struct DebuggingStallsSnippets {
     await queue.finished()
   }
 
+  @Test func aWaitThatCannotEnd() async throws {
+    let dependent = operation("dependent")
+    let task = TaskOperation { try await dependent.completed() }.named("task")
+    task ==> dependent
+    queue.addOperations([dependent, task])
+    await task.finished()
+    try expectOnPage(#require(task.errors.first as? OperationError).message)
+    await queue.finished()
+  }
+
   @Test func otherCauses() async throws {
     let (network, signedIn) = (OperationQueue(), Gate())
     let (load, question) = (Held().named("load"), Held().named("question"))

@@ -69,7 +69,7 @@ public struct StallReport: Sendable, Hashable, Codable, CustomStringConvertible 
 
   /// What keeps an operation from finishing. A structure, so that later versions can add causes.
   public struct Cause: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
-    /// Operations wait for each other in a cycle of dependencies, members, keys, slots, or the start of a group.
+    /// Operations or tasks wait for each other in a cycle.
     public static let cycle = Cause(rawValue: "cycle")
     /// The operation was never added to a queue or a group, as far as the report can detect.
     public static let notEnqueued = Cause(rawValue: "notEnqueued")
@@ -103,7 +103,7 @@ extension OperationQueue {
   /// Returns the reasons why operations in the queue have not finished.
   ///
   /// The report explains each operation in one sentence. It follows every wait: for dependencies in any queue or group
-  /// or in none, for members, for operations that hold a key, and for operations that use a slot.
+  /// or in none, for members, for what holds a key or uses a slot, and for what the tasks of operations await.
   ///
   /// ## Threads
   ///
@@ -117,7 +117,7 @@ extension OperationQueue {
   /// the groups in these. In any other queue, it counts as ``StallReport/Cause/notEnqueued`` until it starts. The start
   /// time of a plain operation is known only in a group. Never rename one during the call: on Linux its name has no lock.
   ///
-  /// The report shows no barrier blocks. Of what an executing operation awaits, it shows other operations and keys.
+  /// The report shows no barrier blocks, and no waits that block a thread.
   ///
   /// - Parameter queues: More queues to search.
   /// - Complexity: O(n + e) for n operations with e waits.

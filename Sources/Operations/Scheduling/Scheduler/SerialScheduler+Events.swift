@@ -85,7 +85,8 @@ extension SerialScheduler {
   /// If the task is cancelled before `body` has begun, `body` does not run.
   ///
   /// - Throws: The error of `body`, ``OperationError/Code/shutDown`` if the scheduler has been shut down or discards
-  ///   its events, ``OperationError/Code/overflow`` if the scheduler is full, or `CancellationError`.
+  ///   its events, ``OperationError/Code/overflow`` if the scheduler is full, ``OperationError/Code/waitCycle`` if the
+  ///   wait can never end, or `CancellationError`.
   public func run<T: Sendable>(
     _ body: @escaping @Sendable () throws -> T,
     file: StaticString = #fileID,
