@@ -24,8 +24,8 @@ struct Benchmarks {
     var seed: UInt64?
     let benchmarks =
       GroupBenchmarks.all + GrowthBenchmarks.all + PipelineBenchmarks.all + ExclusivityBenchmarks.all
-      + KeyGrowthBenchmarks.all + CrawlBenchmarks.all + TaskBenchmarks.all + MemberBenchmarks.all
-      + SchedulerBenchmarks.all
+      + KeyGrowthBenchmarks.all + CrawlBenchmarks.all + TaskBenchmarks.all + WaitBenchmarks.all
+      + MemberBenchmarks.all + SchedulerBenchmarks.all
     var arguments = CommandLine.arguments.dropFirst()
     while let argument = arguments.popFirst() {
       switch argument {

@@ -16,6 +16,21 @@ enum KeyGrowthBenchmarks {
     .growth("keys-permitted", "permitted operations of a suspended queue that are cancelled", of: 1000) {
       permitted($0, untilOverdue: false)
     },
+    .growth("keys-passed", "members of a suspended group, of two priorities, passed by as many", of: 1000) { count in
+      let domain = ExclusivityDomain()
+      let group = GroupOperation().started()
+      group.isSuspended = true
+      let members = (0..<count).map { index in
+        let member = AsyncOperation().limited("key", to: count + 1, in: domain)
+        if index.isMultiple(of: 2) { member.queuePriority = .high }
+        return member
+      }
+      group.addOperations(members)
+      run(GroupOperation((0..<count).map { _ in AsyncOperation().limited("key", to: count + 1, in: domain) }))
+      group.isSuspended = false
+      group.finish()
+      group.waitUntilFinished()
+    },
     .growth("keys-overdue", "overdue operations of a suspended queue that are cancelled", of: 1000) {
       permitted($0, untilOverdue: true)
     },
@@ -94,6 +109,13 @@ enum KeyGrowthBenchmarks {
       }
       wait(waiters, in: domain) { clock.advance(by: .seconds(count)) }
     },
+    .growth("keys-expired-behind", "waiters whose wait limit ends behind as many holders", of: 1000) { count in
+      let clock = ManualClock()
+      addBehindReaders(count, limit: .seconds(1), on: clock) { waiters in
+        clock.advance(by: .seconds(1))
+        for waiter in waiters { waiter.waitUntilFinished() }
+      }
+    },
     .growth("keys-pauses", "pauses and limits that a domain sets for a key with as many waiters", of: 1000) { count in
       let (domain, clock) = (ExclusivityDomain(), ManualClock())
       wait((0..<count).map { _ in AsyncOperation().limited("key", to: 2, in: domain) }, in: domain) {
@@ -136,12 +158,15 @@ enum KeyGrowthBenchmarks {
   private static func addBehindReaders(
     _ count: Int,
     policy: ExclusivityPolicy = .wait,
+    limit: Duration? = nil,
+    on clock: any Clock<Duration> = ContinuousClock(),
     _ body: ([AsyncOperation]) -> Void = { _ in }
   ) {
     let domain = ExclusivityDomain()
     let readers = held(count).map { $0.shared("key", in: domain) }
     runGroup(readers) { group in
       let others = (0..<count).map { _ in AsyncOperation().exclusive("key", policy: policy, in: domain) }
+      for other in others { (other.clock, other.waitLimit) = (clock, limit) }
       group.addOperations(others)
       body(others)
       for reader in readers { reader.finish() }

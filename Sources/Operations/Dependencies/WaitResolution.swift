@@ -26,18 +26,21 @@ extension WaitSnapshot {
     if stuck.isEmpty { return false }
     var setOf: [Int: Int] = [:]
     for (index, set) in stuck.enumerated() { for item in set.items { setOf[item] = index } }
+    let current = current(of: stuck.flatMap(\.items))
     var isResolved: [Bool] = []
     var refused: [ObjectIdentifier: (operation: AsyncOperation, error: OperationError)] = [:]
     for (index, set) in stuck.enumerated() {
+      let isCurrent = set.items.allSatisfy(current.contains)
       let waited = Set(set.items.flatMap { nodes[$0].waits.compactMap { setOf[$0.node] } }).subtracting([index])
       if isOfDependencies(set, setOf) {
         let blocked = blocked(by: set, order.dependents, setOf)
         isResolved.append(!blocked.isEmpty)
-        if !blocked.isEmpty, areCurrent(set.items) { refuse(blocked, because: set.cycle, &refused) }
+        if !blocked.isEmpty, isCurrent { refuse(blocked, because: set.cycle, &refused) }
       } else if waited.contains(where: { isResolved[$0] }) {
         isResolved.append(true)
       } else {
-        isResolved.append(giveWay(set.items, isInSet: { setOf[$0] == index || set.cycle.isEmpty }))
+        let isInSet = { setOf[$0] == index || set.cycle.isEmpty }
+        isResolved.append(giveWay(set.items, isCurrent: isCurrent, isInSet: isInSet))
       }
     }
     cancel(refused)
@@ -46,19 +49,19 @@ extension WaitSnapshot {
 
   // MARK: The last wait of a set
 
-  private func giveWay(_ items: [Int], isInSet: (Int) -> Bool) -> Bool {
+  private func giveWay(_ items: [Int], isCurrent: Bool, isInSet: (Int) -> Bool) -> Bool {
     let passing = items.compactMap { claimant(of: $0)?.ticket }.filter { ticket in
       KeyRegistry.withTable { $0.mayPass(ticket) }
     }
     if let first = passing.min() {
-      if areCurrent(items) { KeyRegistry.change { $0.prefer(first, &$1) } }
+      if isCurrent { KeyRegistry.change { $0.prefer(first, &$1) } }
       return true
     }
     let givers = items.flatMap { node in
       self.givers(of: node, isInSet).map { (node: node, giver: $0.giver, rank: $0.rank) }
     }
     guard let last = givers.max(by: { $0.rank < $1.rank }) else { return false }
-    guard areCurrent(items) else { return true }
+    guard isCurrent else { return true }
     let reason = way(back: last.node, for: last.giver, isInSet)
     switch last.giver {
     case .task(let wait):

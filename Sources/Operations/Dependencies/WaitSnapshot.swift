@@ -104,8 +104,8 @@ struct WaitSnapshot {
     } while next < nodes.count
   }
 
-  /// Whether the nodes wait for the same as before. If all do, there was a moment at which all of them did.
-  func areCurrent(_ items: [Int]) -> Bool {
+  /// Returns the nodes that wait for the same as before. Of a set of such nodes, there was a moment at which all of them did.
+  func current(of items: [Int]) -> Set<Int> {
     var again = self
     again.taskWaits = Dictionary(grouping: WaitWatch.waits) { ObjectIdentifier($0.work) }
     (again.searched, again.unplaced) = ([:], [])
@@ -113,10 +113,11 @@ struct WaitSnapshot {
       again.nodes[item].waits = []
       again.visit(item)
     }
-    return items.allSatisfy { item in
+    let current = items.filter { item in
       let (node, other) = (nodes[item], again.nodes[item])
       return node.stamp == other.stamp && node.waits.elementsEqual(other.waits) { $0 == $1 }
     }
+    return Set(current)
   }
 
   func order(rank: (Int) -> Int = { _ in 0 }) -> WaitOrder {

@@ -35,21 +35,27 @@ class Work: @unchecked Sendable {
 
   final var isInsideOther: Bool { caller != nil || outer != nil }
 
+  final var onlyCaller: Work? { outer == nil ? caller : nil }
+
   /// The claimants of the work around this work, innermost first.
-  final var enclosing: [KeyClaimant] {
+  final var enclosing: some Sequence<KeyClaimant> {
     // The groups of operations that have a caller as well. Such a path can lead to work that was found before.
-    var (path, branches, found) = ([Work](), [Work](), Set<ObjectIdentifier>())
-    var next: Work? = self
-    while let work = next ?? branches.popLast() {
-      if next == nil, found.isEmpty { found = Set(path.map { ObjectIdentifier($0) }) }
-      next = nil
-      if !found.isEmpty, !found.insert(ObjectIdentifier(work)).inserted { continue }
-      path.append(work)
-      work.forgetEnded()
-      if let outer = work.outer, work.caller != nil { branches.append(outer) }
-      next = work.caller ?? work.outer
+    var (next, branches, found) = (self as Work?, [Work](), Set<ObjectIdentifier>())
+    let all = AnyIterator { () -> Work? in
+      while let work = next ?? branches.popLast() {
+        work.forgetEnded()
+        next = nil
+        if !found.isEmpty, !found.insert(ObjectIdentifier(work)).inserted { continue }
+        next = work.caller ?? work.outer
+        if let outer = work.outer, work.caller != nil {
+          branches.append(outer)
+          found.insert(ObjectIdentifier(work))
+        }
+        return work
+      }
+      return nil
     }
-    return path.dropFirst().compactMap(\.claimant)
+    return all.dropFirst().lazy.compactMap(\.claimant)
   }
 }
 

@@ -22,7 +22,7 @@ enum KeyRegistry {
     table.withLock { table in
       // A throttled key has two claims. Comparing up to 32 keys takes less time than hashing one.
       guard keys.claims.count == 1, table.early.count < 32 else { return false }
-      if keys.isInsideOther, !keys.enclosing.isEmpty { return false }
+      if keys.isInsideOther, keys.enclosing.contains(where: { _ in true }) { return false }
       let id = keys.claims[0].id
       if id.limit < .max || table.useIndices[id] != nil { return false }
       if table.early.contains(where: { $0.claims[0].id == id }) { return false }

@@ -72,7 +72,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
         table.comeBack(ticket, at: place, request: request, &effects)
       } else {
         slots = new
-        let outer = enclosing.compactMap(\.ticket)
+        let outer = table.tickets(around: self)
         table.enter(self, inside: outer, at: place, priority: priority.rawValue, request: request, &effects)
       }
       return ticket.flatMap { table.state(of: $0) } ?? .waiting
@@ -109,7 +109,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   private func releaseFinishedHolders(of claim: KeyClaim) {
     while true {
       let owner = KeyRegistry.withTable { table in
-        table.claimant(of: table.useID(of: claim, inside: enclosing.compactMap(\.ticket)))
+        table.claimant(of: table.useID(of: claim, inside: table.tickets(around: self)))
       }
       guard let owner = owner as? KeyRequest, !owner.lends, owner.operation?.isFinished == true else { return }
       owner.leave()

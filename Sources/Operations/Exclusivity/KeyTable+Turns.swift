@@ -102,7 +102,8 @@ extension KeyTable {
   /// The claimants of the same place that have been called before this one, and that others pass.
   func passed(before ticket: Ticket, in use: Int) -> [KeyUse.Load] {
     let rank = entries[ticket.place].rank
-    guard let levels = uses[use].passed[entries[ticket.place].place] else { return [] }
+    let place = entries[ticket.place].place
+    guard let first = passed[place]?.first, first < rank, let levels = uses[use].passed[place] else { return [] }
     return levels.filter { $0.key >= rank.priority }.map { priority, passed in
       // A claimant nearly always comes after all of its priority. Otherwise, each of them is compared.
       if priority > rank.priority || passed.last < rank { return passed.load }

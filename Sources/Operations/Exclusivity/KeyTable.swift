@@ -117,11 +117,25 @@ struct KeyTable {
     serve(&effects)
   }
 
+  /// Returns the tickets of the claimants around some work, innermost first.
+  func tickets(around work: Work) -> [Ticket] {
+    if !work.isInsideOther { return [] }
+    // Without this, n tasks in keys inside each other would look at n² claimants.
+    if let keys = work.onlyCaller as? TaskKeys, let entry = keys.ticket.flatMap({ self[$0] }) {
+      return [entry.ticket] + entry.enclosing.filter { entries.contains($0) }
+    }
+    return work.enclosing.compactMap(\.ticket)
+  }
+
   /// The innermost enclosing holder of a key, and what it takes of the key. A throttle counts in the whole program.
   func lender(of claim: KeyClaim, inside enclosing: [Ticket]) -> (ticket: Ticket, share: Entry.Share)? {
-    if claim.interval != nil { return nil }
-    return enclosing.lazy.filter { state(of: $0)?.isHolding == true }
-      .compactMap { ticket in share(of: ticket, claim.key, in: claim.domain).map { (ticket, $0) } }.first
+    // A key that is in use inside a holder is also in use in the program.
+    if claim.interval != nil || enclosing.isEmpty || useIndices[claim.id] == nil { return nil }
+    // Not a lazy sequence, whose closures would copy the table.
+    for ticket in enclosing where state(of: ticket)?.isHolding == true {
+      if let share = share(of: ticket, claim.key, in: claim.domain) { return (ticket, share) }
+    }
+    return nil
   }
 
   /// Returns the use of the key among the members of the innermost enclosing holder of the key, or else in the program.

@@ -90,7 +90,7 @@ final class TaskKeys: KeyClaimant, @unchecked Sendable {
     began = .now
     let priority = Task.currentPriority
     let isWaiting = KeyRegistry.change { table, effects in
-      let (outer, rank) = (enclosing.compactMap(\.ticket), priority.queuePriority.rawValue)
+      let (outer, rank) = (table.tickets(around: self), priority.queuePriority.rawValue)
       table.enter(self, inside: outer, priority: rank, lent: priority.lent, &effects)
       return outcome == nil
     }

@@ -157,5 +157,8 @@ extension StallReport {
 
 extension StallFindings {
   /// Each node is read at a different moment, so a cycle is real only if none of its nodes has changed.
-  fileprivate var movedCycles: [[Int]] { cycles.filter { !snapshot.areCurrent($0) } }
+  fileprivate var movedCycles: [[Int]] {
+    let current = snapshot.current(of: cycles.flatMap(\.self))
+    return cycles.filter { !$0.allSatisfy(current.contains) }
+  }
 }
