@@ -6,12 +6,12 @@ struct HouseRuleTests {
     let all = SourceCounts(of: try Repository.files(in: "Sources", ending: "swift"))
     print(all)
     #expect(all.types > 100 && all.storedBooleans > 0 && all.internalDocumentationLines > 100)
-    #expect(all.types <= 229)
-    #expect(all.storedBooleans <= 22)
+    #expect(all.types <= 233)
+    #expect(all.storedBooleans <= 24)
     #expect(all.extensionFiles <= 11)
-    #expect(all.internalDocumentationLines <= 983)
-    #expect(all.lines <= 16_584)
-    #expect(all.longestFile <= 336)
+    #expect(all.internalDocumentationLines <= 1_035)
+    #expect(all.lines <= 16_995)
+    #expect(all.longestFile <= 346)
   }
 
   @Test func everyKindIsCounted() {

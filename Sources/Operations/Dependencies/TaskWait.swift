@@ -53,3 +53,19 @@ final class TaskWait: Equatable, @unchecked Sendable {
 
   func throwIfRefused() throws { if let refusal = WaitWatch.withWaits({ _ in refusal }) { throw refusal } }
 }
+
+/// Records that the current task waits for its turn in a serial queue. If it would wait forever, `giveUp` ends the wait, and
+/// the call throws.
+nonisolated(nonsending) func waitingForTurn<Value>(
+  in queue: OperationQueue?,
+  giveUp: @escaping @Sendable () -> Void,
+  _ body: () async throws -> Value
+) async throws -> Value {
+  guard let queue, let wait = TaskWait.begin(.turn(in: queue)) else { return try await body() }
+  defer { wait.end() }
+  wait.giveUp { _ in giveUp() }
+  do { return try await body() } catch {
+    try wait.throwIfRefused()
+    throw error
+  }
+}

@@ -39,8 +39,11 @@ extension WaitSnapshot {
       } else if waited.contains(where: { isResolved[$0] }) {
         isResolved.append(true)
       } else {
-        let isInSet = { setOf[$0] == index || set.cycle.isEmpty }
-        isResolved.append(giveWay(set.items, isCurrent: isCurrent, isInSet: isInSet))
+        // What waits for a cycle of which none can give way, such as one of plain operations, goes on waiting.
+        let mayGiveWay = !set.cycle.isEmpty
+        isResolved.append(
+          mayGiveWay && giveWay(set.items, isCurrent: isCurrent, isInSet: { setOf[$0] == index })
+        )
       }
     }
     cancel(refused)
@@ -97,7 +100,7 @@ extension WaitSnapshot {
         ($0.lifecycle.phase, $0.lifecycle.isCancelled, $0.since)
       }
       guard phase.wait != nil, !isCancelled else { return [] }
-      return [(.operation(operation), (since?.milliseconds ?? 0, 0, node))]
+      return [(.operation(operation), (since?.milliseconds ?? 0, 0, claimant(of: node)?.ticket?.number ?? node))]
     case .operation, .task:
       return waits.compactMap { wait in
         guard case .task(let wait) = wait.kind, wait.isRefusable else { return nil }
@@ -123,12 +126,12 @@ extension WaitSnapshot {
       }
     }
     var path: [Int] = []
-    var item = cameFrom[node] == nil ? toDo.last ?? node : cameFrom[node] ?? node
+    var item = cameFrom[node] ?? node
     while item != node {
       path.insert(item, at: 0)
       item = cameFrom[item] ?? node
     }
-    return sentence(of: [node] + path, isClosed: cameFrom[node] != nil)
+    return sentence(of: [node] + path)
   }
 
   // MARK: Cycles of dependencies

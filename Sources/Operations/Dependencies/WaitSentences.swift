@@ -54,11 +54,11 @@ extension WaitSnapshot {
     }
   }
 
-  /// Says what the first node of a path waits for, and so on, up to the last node or back to the first.
-  func sentence(of path: [Int], isClosed: Bool = true) -> String {
+  /// Says what the first node of a cycle waits for, and so on, back to the first.
+  func sentence(of cycle: [Int]) -> String {
     var steps: [String] = []
     var resource: Wait?
-    for (node, next) in zip(path, path.dropFirst() + (isClosed ? path.prefix(1) : [])) {
+    for (node, next) in zip(cycle, cycle.dropFirst() + cycle.prefix(1)) {
       guard let wait = nodes[node].waits.first(where: { $0.node == next }), !isOwnTask(wait) else { continue }
       if isResource(next) {
         resource = wait
@@ -68,8 +68,8 @@ extension WaitSnapshot {
       } else if wait.kind != .ownStart {
         steps.append(phrase(wait, of: node))
       }
-      if steps.count == Self.namesAtMost, isClosed, node != path.last {
-        return steps.joined(separator: ", which ") + ", and so on, back to \(name(path[0]))"
+      if steps.count == Self.namesAtMost, node != cycle.last {
+        return steps.joined(separator: ", which ") + ", and so on, back to \(name(cycle[0]))"
       }
     }
     return steps.joined(separator: ", which ")

@@ -3,67 +3,6 @@ import Foundation
 /// The graph of what operations and tasks wait for, in O(n + e) and without recursion. They change while they are read, and
 /// one lock is held at a time. A cycle is therefore real only if all of its nodes are still current at the end.
 struct WaitSnapshot {
-  enum Scope {
-    /// A cancelled operation waits for its members, and for the slot in which it finishes.
-    case unfinished
-    /// The dependencies and members of any operation, even of cancelled ones.
-    case everything
-    /// As ``everything``, up to dependencies that are in a queue or group or have been started.
-    case free
-  }
-
-  typealias Wait = (node: Int, kind: WaitKind)
-
-  enum WaitKind: Equatable {
-    case dependency
-    case member
-    /// The end of an operation that has members waits for its own start.
-    case ownStart
-    case groupStart
-    /// A task waits for something in the work of the node.
-    case task(TaskWait)
-    case slot
-    /// A wait for a key that admits `limit` holders.
-    case key(limit: Int)
-    /// A resource waits for what uses it, or for the claimant that comes first in the wait queue of a key.
-    case user
-
-    /// Whether members with such waits only are on a cycle of dependencies.
-    var isOfDependencies: Bool { [.dependency, .member, .ownStart, .groupStart].contains(self) }
-  }
-
-  enum Subject {
-    /// The end of an operation, or the start of one that has members.
-    case operation(Operation, isStart: Bool)
-    /// A task that waits for keys or holds them, or a claimant that has left its keys to others.
-    case task(KeyClaimant)
-    case slots(of: WaitPlace)
-    case key(KeyTable.Obstacle)
-    case room(in: GroupOperation, below: Int)
-    /// One of several operations, whose results a task reads as they come.
-    case oneOf(@Sendable () -> [AsyncOperation])
-  }
-
-  /// While it does not change, the operation waits for the same.
-  struct Stamp: Equatable {
-    var phase = OperationLifecycle.Phase.pending(.slot)
-    var edition: Int32 = 0
-    var isCancelled = false
-  }
-
-  struct Node {
-    let subject: Subject
-    var waits: [Wait] = []
-    /// The number of waits that must end, or nil if all of them must.
-    var needed: Int?
-    /// What must leave a key, because the weights and the limits of its holders differ.
-    var demand: KeyDemand?
-    var place: WaitPlace?
-    var stamp = Stamp()
-
-    var operation: Operation? { if case .operation(let operation, _) = subject { operation } else { nil } }
-  }
-
   private(set) var nodes: [Node] = []
   private var ends: [ObjectIdentifier: Int] = [:]
   private var starts: [ObjectIdentifier: Int] = [:]
@@ -302,6 +241,8 @@ struct WaitSnapshot {
     switch place {
     case .group(let group) where group.state == .pending:
       addWait(node, for: index(of: group, isStart: true), .groupStart)
+    // A cancelled member needs no slot to finish.
+    case .group where nodes[node].stamp.isCancelled: break
     case .group: addWait(node, for: index(of: place), .slot)
     case .queue:
       look(into: place)
@@ -363,70 +304,5 @@ struct WaitSnapshot {
       return index(of: operation, isStart: isStart && operation.runsOthersInside)
     }
     return index(of: claimant)
-  }
-}
-
-/// What a claimant needs of a key: room beside its holders, some of which may leave. A limit that was set from outside may
-/// be lifted, and does not count.
-struct KeyDemand {
-  private let share: KeyEntry.Share
-  private var load = KeyUse.Load()
-  private var holders: [Int: [(ticket: KeyTicket, share: KeyEntry.Share)]] = [:]
-
-  /// Nil for the claimant before it in a wait queue, which must leave in any case.
-  init?(_ obstacle: KeyTable.Obstacle) {
-    guard case .holders(_, let limit, let weight) = obstacle else { return nil }
-    share = KeyEntry.Share(use: 0, limit: limit, weight: weight)
-  }
-
-  var isMet: Bool { load.admits(share) }
-
-  mutating func add(_ ticket: KeyTicket, _ share: KeyEntry.Share, of node: Int) {
-    load.add(ticket, share)
-    holders[node, default: []].append((ticket, share))
-  }
-
-  /// Returns whether the demand is met when a holder has left.
-  mutating func end(of node: Int) -> Bool {
-    for (ticket, share) in holders.removeValue(forKey: node) ?? [] { load.remove(ticket, share) }
-    return isMet
-  }
-}
-
-extension WaitSnapshot.Stamp {
-  init(of operation: Operation) {
-    if let own = operation as? AsyncOperation {
-      self = own.core.withLock { Self($0) }
-    } else {
-      phase = operation.isFinished ? .finished : operation.isExecuting ? .executing : .pending(.slot)
-      isCancelled = operation.isCancelled
-    }
-  }
-
-  init(_ core: OperationCore) {
-    self.init(phase: core.lifecycle.phase, edition: core.ledger.edition, isCancelled: core.lifecycle.isCancelled)
-  }
-}
-
-extension AsyncOperation {
-  var groupInside: GroupOperation? { inside.last as? GroupOperation }
-
-  /// Whether this is a group that has not started and is not the private group of another operation.
-  fileprivate var isPendingGroup: Bool {
-    if state != .pending { return false }
-    let outer = core.withLock { $0.outer }
-    return outer == nil || outer is GroupOperation
-  }
-
-  /// The private operations inside each other that work for this one, down to the group that runs the members, if any.
-  fileprivate var inside: [AsyncOperation] {
-    if self is GroupOperation { return [self] }
-    return Array(
-      sequence(state: self) { (operation: inout AsyncOperation) -> AsyncOperation? in
-        guard !(operation is GroupOperation), let inner = operation.members.first else { return nil }
-        operation = inner
-        return inner
-      }
-    )
   }
 }

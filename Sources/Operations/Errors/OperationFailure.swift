@@ -100,6 +100,13 @@ extension [OperationFailure] {
   }
 }
 
+extension OperationFailure {
+  /// Whether a policy of a key has dropped or replaced the operation itself, which is no failure of its group.
+  var isOfPolicy: Bool {
+    path.isEmpty && (OperationError.Code.excluded ~= error || OperationError.Code.replaced ~= error)
+  }
+}
+
 /// The errors that a lifecycle receives. They are inspected without the lock, because that can run the caller's code.
 struct FailureReport: Sendable {
   /// The failures, with paths relative to the operation. The failures of an `AggregateError` take its place.

@@ -86,7 +86,8 @@ extension [ExclusivityKey] {
 }
 
 /// The effect of requesting a key that is held or waited for. It takes place once, when the operation first arrives at
-/// the wait queues of its keys. An operation that backs off, or that its queue is about to start, counts as a waiter.
+/// the wait queues of its keys. An operation that backs off, or that its queue is about to start, counts as a waiter. What
+/// a policy cancels is no failure of its group.
 public enum ExclusivityPolicy: CaseIterable, Sendable {
   /// The operation waits its turn: see <doc:MutualExclusion>.
   case wait

@@ -267,7 +267,9 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   open func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { errors }
 
   final func process(_ operation: AsyncOperation) {
-    let failures = operation.throwsToItsCaller ? [] : operation.ownFailures
+    let isCancelled = operation.isCancelled
+    let failures =
+      operation.throwsToItsCaller ? [] : operation.ownFailures.filter { !isCancelled || !$0.isOfPolicy }
     let kept = Trampoline.isolate { self.operation(operation.represented, didFinishWith: failures.map(\.error)) }
     if !kept.isEmpty {
       let name = operation.displayName

@@ -133,10 +133,10 @@ extension AsyncOperation {
     _ body: @escaping @concurrent @Sendable () async -> Void
   ) {
     let priority = max(priority, TaskPriority(rawValue: core.withLock { $0.lent }))
-    let ownWork = ownWork
     if let context {
       _ = run(in: context) { adopt(Task(priority: priority, operation: body), while: phase) }
     } else {
+      let ownWork = ownWork
       adopt(.detached(priority: priority) { await $currentWork.withValue(ownWork, operation: body) }, while: phase)
     }
   }

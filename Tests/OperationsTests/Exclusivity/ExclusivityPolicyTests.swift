@@ -139,16 +139,19 @@ struct ExclusivityPolicyTests {
     }
   }
 
-  @Test func aMemberOfARunningGroupIsDroppedAndItsErrorIsTheGroups() async {
-    let holder = HeldOperation().exclusive("a", in: domain)
-    let group = await queue.add(GroupOperation("group") { holder }, until: holder.begun)
-    let dropped = note("own", policy: .drop)
-    group.addOperation(dropped)
-    await dropped.finished()
+  @Test(arguments: [ExclusivityPolicy.drop, .replace])
+  func whatAPolicyCancels_isNoFailureOfItsGroup(_ policy: ExclusivityPolicy) async {
+    let holder = HeldOperation().named("own").exclusive("a", in: domain)
+    let group = await queue.add(GroupOperation([holder], errorPolicy: .stopOnFailure), until: holder.begun)
+    let new = AsyncOperation().exclusive("a", policy: policy, in: domain)
+    group.addOperation(new)
+    if policy == .replace { await poll { holder.isCancelled } } else { await new.finished() }
     await group.finished(opening: holder.gate)
-    #expect(dropped.isCancelled && journal.entries.isEmpty)
-    #expect(group.failures.map(\.path) == [["group", "own"]])
-    #expect(group.errors.allSatisfy { OperationError.Code.excluded ~= $0 })
+    let cancelled = policy == .drop ? new : holder
+    #expect(
+      cancelled.isCancelled && [.excluded, .replaced].contains((cancelled.errors.first as? OperationError)?.code)
+    )
+    #expect(group.isSuccessful && group.failures.isEmpty)
   }
 
   // MARK: Replace

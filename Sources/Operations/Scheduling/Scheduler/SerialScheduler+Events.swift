@@ -94,11 +94,9 @@ extension SerialScheduler {
   ) async throws -> T {
     let ticket = EventTicket(EventOrigin(file: file, line: line), capacity: .suspending())
     // The events of the main thread wait for no operation of its queue.
-    let wait = self === SerialScheduler.main ? nil : TaskWait.begin(.turn(in: queue))
-    defer { wait?.end() }
-    wait?.giveUp { _ in self.withdraw(ticket) }
-    do {
-      return try await withTaskCancellationHandler {
+    let queue = self === SerialScheduler.main ? nil : queue
+    return try await waitingForTurn(in: queue, giveUp: { self.withdraw(ticket) }) {
+      try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { continuation in
           submit(ticket) { refusal in
             // Not by a `Result`, whose type depends on `T` and is looked up when the program runs.
@@ -109,9 +107,6 @@ extension SerialScheduler {
       } onCancel: {
         withdraw(ticket)
       }
-    } catch {
-      try wait?.throwIfRefused()
-      throw error
     }
   }
 
