@@ -10,7 +10,7 @@ struct HouseRuleTests {
     #expect(all.storedBooleans <= 24)
     #expect(all.extensionFiles <= 11)
     #expect(all.internalDocumentationLines <= 1_035)
-    #expect(all.lines <= 16_995)
+    #expect(all.lines <= 17_000)
     #expect(all.longestFile <= 346)
   }
 

@@ -150,7 +150,14 @@ struct SoakChecks {
     for case let part as AsyncOperation in first.flatMap({ world.parts[$0.index] }) {
       let failures =
         (part as? GroupOperation)?.failures.map { ($0.path, $0.error) } ?? part.errors.map { ([part.name ?? ""], $0) }
-      for (path, error) in failures { surplus[Self.text(of: ["\(item.index)"] + path, error), default: 0] -= 1 }
+      // What a policy cancels is no failure of the group.
+      let isOfPolicy = { (path: [String], error: any Error) in
+        part.isCancelled && path.count == 1
+          && (OperationError.Code.excluded ~= error || OperationError.Code.replaced ~= error)
+      }
+      for (path, error) in failures where !isOfPolicy(path, error) {
+        surplus[Self.text(of: ["\(item.index)"] + path, error), default: 0] -= 1
+      }
     }
     let lateNames = late.map { "\($0.index)" }
     for failure in group.failures where failure.path.count > 1 && !lateNames.contains(failure.path[1]) {
