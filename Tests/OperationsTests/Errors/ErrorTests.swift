@@ -170,7 +170,9 @@ struct ErrorTests {
   @Test func aChainInWhichEachLinkFails_namesSomeRoots() async throws {
     var last: AsyncOperation = ResultOperation { throw TestError("first") }
     for index in 0..<400 {
-      last = [last, ResultOperation { throw TestError("\(index)") }] ==> AsyncOperation()
+      let both = [last, ResultOperation { throw TestError("\(index)") }]
+      last = AsyncOperation()
+      both ==> last
       last.addCondition(.noFailedDependencies)
     }
     _ = try? await queue.run(GroupOperation { last })

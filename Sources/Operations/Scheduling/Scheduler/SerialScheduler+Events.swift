@@ -95,7 +95,8 @@ extension SerialScheduler {
     let ticket = EventTicket(EventOrigin(file: file, line: line), capacity: .suspending())
     // The events of the main thread wait for no operation of its queue.
     let queue = self === SerialScheduler.main ? nil : queue
-    return try await waitingForTurn(in: queue, giveUp: { self.withdraw(ticket) }) {
+    let giveUp = { @Sendable in self.withdraw(ticket) }
+    return try await waitingForTurn(in: queue, giveUp: giveUp) {
       try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { continuation in
           submit(ticket) { refusal in

@@ -45,7 +45,8 @@ struct RetryOperationTests {
       let error = TestError("\(number)")
       if number < 3 { throw error }
     }
-    let typed: RetryOperation<Void> = .init(attempts: 3, retryIf: { _, _ in .retry }) { number in
+    let always: @Sendable (any Error, Int) -> RetryDecision = { _, _ in .retry }
+    let typed: RetryOperation<Void> = .init(attempts: 3, retryIf: always) { number in
       guard number < 3 else { return }
       throw TestError("\(number)")
     }
