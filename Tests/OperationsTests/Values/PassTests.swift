@@ -115,7 +115,7 @@ struct PassTests {
     case .cancellation: producer.cancel()
     case .noValue, .beforeTheCall: producer.finish()
     }
-    if producer.state == .pending { producer.start() }
+    if failure == .beforeTheCall { producer.start() }
     await producer.finished()
   }
 
