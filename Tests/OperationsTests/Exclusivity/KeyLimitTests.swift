@@ -253,4 +253,21 @@ struct KeyLimitTests {
     domain.setLimit(nil, for: "api")
     await operation.finished(opening: operation.gate)
   }
+
+  /// More claimants than hold the key together wait, or are stepped over, so that a sum of their weights is no `Int`.
+  @Test func extremeWeightsLimitsAndPauses_areCounted() async {
+    let suspended = OperationQueue.suspended()
+    let heavy = (0..<4).map { _ in AsyncOperation().limited("memory", to: .max, weight: .max, in: domain) }
+    suspended.addOperation(heavy[0])
+    await poll { KeyRegistry.withTable { $0.entries.all.contains { $0.state == .called(until: nil) } } }
+    heavy[1].queuePriority = .high
+    heavy[2].queuePriority = .veryHigh
+    suspended.addOperations(Array(heavy.dropFirst()))
+    domain.pause("memory", for: Duration(attoseconds: .min))
+    domain.setLimit(0, for: "memory")
+    domain.setLimit(.max, for: "memory")
+    suspended.isSuspended = false
+    for operation in heavy { await operation.finished() }
+    #expect(heavy.allSatisfy { $0.isSuccessful })
+  }
 }
