@@ -72,7 +72,7 @@ final class GroupEngine: @unchecked Sendable {
     return false
   }
 
-  /// Whether every member depends only on earlier members, as in most groups, which rules out a cycle.
+  /// Whether every member depends only on earlier members, as in most groups.
   var isInOrder: Bool {
     state.withLock { $0.members.elements }.allSatisfy { member in
       if member is GroupOperation { return false }

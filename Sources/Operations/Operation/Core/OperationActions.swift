@@ -26,13 +26,12 @@ extension OperationCore {
     case repeated
   }
 
-  /// What a group must know of a member: whether it has unfinished dependencies or keys, and whether others depend on it.
+  /// What a group must know of a member, such as whether it has unfinished dependencies or keys.
   struct Claim: OptionSet {
     let rawValue: UInt8
 
     static let waits = Self(rawValue: 1)
     static let needsTurn = Self(rawValue: 2)
-    static let isAwaited = Self(rawValue: 4)
     static let hasWeight = Self(rawValue: 8)
     static let isCancelled = Self(rawValue: 16)
     static let hasWaitLimit = Self(rawValue: 32)

@@ -157,7 +157,6 @@ enum MemberSlot {
       lifecycle.wait(for: .groupStart)
     }
     unsafe place = .group(Membership(engine: .passUnretained(engine), index: index))
-    if ledger.dependents?.isEmpty == false { claim.insert(.isAwaited) }
     if let extras, extras.progressWeight != 1 || extras.progress != nil { claim.insert(.hasWeight) }
     if extras?.flow != nil { claim.insert(.hasFlow) }
     if lifecycle.isCancelled { claim.insert(.isCancelled) }
