@@ -67,6 +67,7 @@ extension WaitSnapshot.Stamp {
   init(of operation: Operation) {
     if let own = operation as? AsyncOperation {
       self = own.core.withLock { Self($0) }
+      if phase.wait == .slot { phase = own.phase }
     } else {
       phase = operation.isFinished ? .finished : operation.isExecuting ? .executing : .pending(.slot)
       isCancelled = operation.isCancelled

@@ -170,8 +170,9 @@ struct WaitSnapshot {
     }
     let inside = own.runsOthersInside && !isStart ? own.inside : []
     let group = inside.last as? GroupOperation
-    let (stamp, dependencies, outer, work) = own.core.withLock { core in
-      (Stamp(core), core.ledger.dependencies.entries, core.outer, core.work)
+    let stamp = Stamp(of: own)
+    let (dependencies, outer, work) = own.core.withLock { core in
+      (core.ledger.dependencies.entries, core.outer, core.work)
     }
     nodes[node].stamp = stamp
     if scope == .unfinished { nodes[node].place = WaitPlace(of: own) ?? places[ObjectIdentifier(own)]?.place }

@@ -7,6 +7,8 @@ class KeyClaimant: Work, @unchecked Sendable {
   final var ticket: KeyTicket?
   /// One for each key and interval. Constant once the claimant has entered the table.
   final var claims: [KeyClaim]
+  /// That in the group of a member. Guarded as the ticket.
+  final var room: GroupRoom?
 
   init(_ claims: [KeyClaim] = [], caller: Work? = nil) {
     self.claims = claims
@@ -28,27 +30,15 @@ class KeyClaimant: Work, @unchecked Sendable {
 
   // MARK: Under the lock of the table
 
-  /// Takes a slot, unless there is none or a member without keys comes first. An offered slot has not been returned.
-  func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool { true }
-
-  /// The claimant does not use its slot any more, which another member of the group may take.
-  func slotIsOffered() {}
-
-  func returnSlot() {}
-
-  /// The claimant has been called, and waits again, so that others of its group need not wait for it.
-  func callWasWithdrawn() {}
-
-  /// Whether the group has a slot for this rank, or one is offered. If so, the caller is notified when it has none any more.
-  func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool { true }
-
   func didTakeKeys() {}
 
   // MARK: After the lock
 
-  func call(holdsKeys: Bool, request: Int) {}
+  func call(isAnswered: Bool) {}
 
   func cancel(with error: OperationError?) {}
+
+  final var waitsForKeys: Bool { KeyRegistry.withTable { $0[self]?.state == .waiting } }
 
   /// For each key that the claimant waits for, what is in its way.
   final var obstacles: [(obstacle: KeyTable.Obstacle, limit: Int)] {

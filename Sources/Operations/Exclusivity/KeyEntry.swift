@@ -25,8 +25,8 @@ enum KeyState: Hashable {
   /// Has its number, but waits for no key: it backs off, or waits for a new dependency.
   case away
   case waiting
-  /// May be started, and holds nothing. Until this time, no claimant behind it is called. Nil if its queue or group is
-  /// known to be full or suspended, so that others pass it.
+  /// May be started, and holds nothing. Until this time, or the answer of its group, no claimant behind it is called. Nil
+  /// if its queue or group is known to be full or suspended, so that others pass it.
   case called(until: Int?)
   /// Holds its keys and, as a member, a slot.
   case holding
@@ -82,8 +82,6 @@ struct KeyEntry {
   let holder: KeyTicket?
   var place: KeyPlace
   var state = KeyState.away
-  /// The number of the request, which the claimant chooses.
-  var request = 0
   /// The highest priority of a task that waits for the claimant, if it is above the default, or 0.
   var lent: UInt8 = 0
   /// Whether the claimant goes before others, because they wait for a holder around it.

@@ -42,17 +42,26 @@ enum KeyRegistry {
   /// Changes the table, and carries out the effects after releasing the lock.
   static func change<Result>(_ body: (inout KeyTable, inout [KeyTable.Effect]) -> Result) -> Result {
     var effects: [KeyTable.Effect] = []
-    let (result, delay) = table.withLock { table -> (Result, Int?) in
+    let result = change(&effects, body)
+    if !effects.isEmpty { carryOut(effects) }
+    return result
+  }
+
+  /// Changes the table. The caller may hold the lock of a group, and carries out the effects after releasing it.
+  static func change<Result>(
+    _ effects: inout [KeyTable.Effect],
+    _ body: (inout KeyTable, inout [KeyTable.Effect]) -> Result
+  ) -> Result {
+    table.withLock { table in
       table.enterEarlyHolders()
       table.now = CoarseTime.now.milliseconds
       let result = body(&table, &effects)
-      guard let deadline = table.deadline, deadline < table.timerTime ?? .max else { return (result, nil) }
-      table.timerTime = deadline
-      return (result, max(deadline - table.now, 0))
+      if let deadline = table.deadline, deadline < table.timerTime ?? .max {
+        table.timerTime = deadline
+        effects.append(.setTimer(max(deadline - table.now, 0)))
+      }
+      return result
     }
-    if let delay { setTimer(after: delay) }
-    if !effects.isEmpty { carryOut(effects) }
-    return result
   }
 
   /// Fires in the shared pool, behind called claimants that wait for a thread, and at the latest 200 ms later in a queue
@@ -74,16 +83,17 @@ enum KeyRegistry {
   }
 
   @inline(never)  // Otherwise each kind of change would contain it.
-  private static func carryOut(_ effects: [KeyTable.Effect]) {
+  static func carryOut(_ effects: [KeyTable.Effect]) {
     for effect in effects {
       switch effect {
-      case .call(let claimant, let holdsKeys, let request): claimant.call(holdsKeys: holdsKeys, request: request)
+      case .call(let claimant, let isAnswered): claimant.call(isAnswered: isAnswered)
       case .count(let start, let claimant): count(start, since: ElapsedTime(claimant.clock))
       case .lend(let priority, let claimant):
         // In a trampoline, because the members of a holder may wait for keys in turn, and lend it to their holders.
         Trampoline.run { claimant.operation?.escalatePriority(to: TaskPriority(rawValue: priority)) }
       case .watch(let claimant): if let operation = claimant.operation { WaitWatch.watch(operation) }
       case .cancel(let claimant, let refusal): claimant.cancel(with: refusal.map { OperationError(claimant, $0) })
+      case .setTimer(let delay): setTimer(after: delay)
       case .release: break
       }
     }

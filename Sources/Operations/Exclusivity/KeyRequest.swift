@@ -4,15 +4,17 @@ import Foundation
 /// released withdraws its request. The claims are guarded by the operation's lock until the operation has been added.
 final class KeyRequest: KeyClaimant, @unchecked Sendable {
   private weak var owner: AsyncOperation?
-  private let id: ObjectIdentifier
   /// Whether those that use the keys inside the operation keep them after its end.
   private let lends: Bool
-  /// The slots of a member's group, its arrival there, and its flow, until its end. Guarded by the registry's lock.
-  private var slots: (engine: GroupEngine, number: Int, flow: ExclusivityKey?)?
+  // The next three are guarded by the lock of the group's engine.
+  /// The number of a member's arrival in its group. It is kept when the member waits again.
+  var number: Int?
+  var flow: ExclusivityKey?
+  /// The place among the members that need a slot to take their keys.
+  var place: DeadlineQueue<ReadyList.Rank, KeyRequest>.Place?
 
   init(of operation: AsyncOperation, lends: Bool) {
     owner = operation
-    id = ObjectIdentifier(operation)
     self.lends = lends
     super.init()
   }
@@ -22,20 +24,15 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     return (keys.count == 1 ? "the key " : "the keys ") + keys.quoted
   }
 
-  // MARK: The turn of the operation, without a lock held
+  // MARK: An operation of a queue, without a lock held
 
-  /// Enters the wait queues, or returns to them. A later turn is reported to
-  /// ``AsyncOperation/turnHasCome(holdingKeys:request:)`` with the number of the latest request.
-  func request(_ request: Int) -> KeyState {
+  /// Enters the wait queues, or returns to them. A later turn is reported to ``AsyncOperation/turnHasCome(holdingKeys:)``.
+  func request() -> KeyState {
     guard let owner else { return .waiting }
-    let (phase, queue, slots) = owner.core.withLock { core in
-      let slots = core.engine.map { (engine: $0, number: core.membership?.number ?? 0, flow: core.extras?.flow) }
-      return (core.lifecycle.phase, core.queue, slots)
-    }
-    if let slots { return arrive(owner, at: .group(ObjectIdentifier(slots.engine)), request, slots) }
-    // In a pause, an operation of a queue keeps its slot.
+    let (phase, queue) = owner.core.withLock { ($0.lifecycle.phase, $0.queue) }
+    // In a pause, the operation keeps its slot.
     if case .paused = phase { return arrive(owner, at: .none) }
-    return arrive(owner, at: .queue(ObjectIdentifier(queue ?? self)), request)
+    return arrive(owner, at: .queue(ObjectIdentifier(queue ?? self)))
   }
 
   func takeIfCalled() -> Bool {
@@ -45,64 +42,53 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   /// Takes all keys of an operation that has been started, or lets it wait for its turn. Returns whether it took them.
   func take() -> Bool { owner.map { arrive($0, at: .none).isHolding } ?? false }
 
-  /// Takes all keys of a member that has been called because of its latest request, with a slot that its group has taken
-  /// for it. Returns nil if it is not called any more. Otherwise the slot is used or returned.
-  func takeWithSlot(_ request: Int, at priority: Int) -> KeyState? {
-    KeyRegistry.change { table, effects in
-      guard let ticket, let entry = table[ticket], entry.request == request, entry.state.isCalled else { return nil }
-      // The table must not let a member wait that comes first in its group.
-      table.setPriority(priority, lent: 0, of: ticket, &effects)
-      table.callAgain(ticket, &effects)
-      return table.state(of: ticket)
+  private func arrive(_ owner: AsyncOperation, at place: KeyPlace) -> KeyState {
+    arrive(owner) { priority in
+      KeyRegistry.change { table, effects in
+        enter(&table, at: place, priority, &effects)
+        return ticket.flatMap { table.state(of: $0) } ?? .waiting
+      }
     }
   }
 
-  /// Enters the table, or returns to the wait queues, unless another thread has, or it is too late.
-  private func arrive(
-    _ owner: AsyncOperation,
-    at place: KeyPlace,
-    _ request: Int = 0,
-    _ new: (engine: GroupEngine, number: Int, flow: ExclusivityKey?)? = nil
-  ) -> KeyState {
+  func leave(for reason: KeyLeave) { KeyRegistry.change { table, effects in leave(&table, for: reason, &effects) } }
+
+  // MARK: Any operation
+
+  /// Lets `body` enter the wait queues, by the priority of the operation.
+  func arrive<Result>(_ owner: AsyncOperation, _ body: (Operation.QueuePriority) -> Result) -> Result {
     _ = owner.ownWork
     for claim in claims where claim.policy == .drop { releaseFinishedHolders(of: claim) }
     let priority = owner.queuePriority
-    let state = KeyRegistry.change { table, effects in
-      if let ticket {
-        table.comeBack(ticket, at: place, request: request, &effects)
-      } else {
-        slots = new
-        let outer = table.tickets(around: self)
-        table.enter(self, inside: outer, at: place, priority: priority.rawValue, request: request, &effects)
-      }
-      return ticket.flatMap { table.state(of: $0) } ?? .waiting
-    }
+    let result = body(priority)
     // A thread that changes or lends a priority before the operation has a ticket does not find it.
     let (newPriority, lent) = (owner.queuePriority, owner.core.withLock { $0.lent })
     if newPriority != priority || lent > 0 { priorityDidChange(to: newPriority, lent: lent) }
-    return state
+    return result
   }
 
-  /// Leaves the keys or the wait queues, and keeps its place. A member gives back its slot with its keys. With the number of
-  /// a request, does nothing if the turn has been requested again, or the operation has been started.
-  func stepAside(request: Int? = nil) {
-    KeyRegistry.change { table, effects in
-      guard let ticket, let entry = table[ticket] else { return }
-      if let request, entry.request != request || entry.place == KeyPlace.none { return }
-      table.stepAside(ticket, &effects)
-    }
+  /// Enters the table, or returns to the wait queues, unless another thread has, or it is too late.
+  func enter(
+    _ table: inout KeyTable,
+    at place: KeyPlace,
+    _ priority: Operation.QueuePriority,
+    hasSlot: Bool = false,
+    _ effects: inout [KeyTable.Effect]
+  ) {
+    if let ticket { return table.comeBack(ticket, at: place, hasSlot: hasSlot, &effects) }
+    let (outer, priority) = (table.tickets(around: self), priority.rawValue)
+    table.enter(self, inside: outer, at: place, priority: priority, hasSlot: hasSlot, &effects)
   }
 
-  /// Leaves the wait queues for good. An operation that was cancelled keeps the keys that it holds. One that has finished,
-  /// or has been released without finishing, also leaves or lends its keys, and leaves its group.
-  func leave(keepsKeys: Bool = false) {
-    let former = KeyRegistry.change { table, effects in
-      if !keepsKeys || ticket.flatMap({ table.state(of: $0) })?.isHolding != true {
-        if let ticket { table.leave(ticket, lends: lends, &effects) } else { ticket = table.makeTicket() }
-      }
-      return keepsKeys ? nil : slots.take()
+  func leave(_ table: inout KeyTable, for reason: KeyLeave, _ effects: inout [KeyTable.Effect]) {
+    guard let entry = table[self] else {
+      if reason.isFinal, ticket == nil { ticket = table.makeTicket() }
+      return
     }
-    withExtendedLifetime(former) {}
+    if entry.state.isHolding, !reason.includesHolders { return }
+    if reason.isFinal { return table.leave(entry.ticket, lends: lends, &effects) }
+    // Another thread may have started an operation of a queue.
+    if reason == .pause || entry.place != .none { table.stepAside(entry.ticket, &effects) }
   }
 
   /// Releases the keys of operations that have finished but are still notifying their observers.
@@ -112,7 +98,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
         table.claimant(of: table.useID(of: claim, inside: table.tickets(around: self)))
       }
       guard let owner = owner as? KeyRequest, !owner.lends, owner.operation?.isFinished == true else { return }
-      owner.leave()
+      owner.operation?.leaveKeys(owner, for: .end)
     }
   }
 
@@ -124,39 +110,32 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   override var clock: any Clock<Duration> { owner?.clock ?? super.clock }
 
-  override func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
-    guard let slots else { return false }
-    let rank = ReadyList.Rank(priority: rank.priority, ticket: slots.number)
-    return slots.engine.state.withLock { state in
-      guard state.schedule.takeSlot(at: rank, isOffered: isOffered) else { return false }
-      let flow = slots.flow.map { state.schedule.ready.flows.index(of: $0) }
-      state.schedule.ready.flows.begin(id, at: flow)
-      return true
-    }
+  override func call(isAnswered: Bool) {
+    guard let owner else { return }
+    if room == nil { return owner.turnHasCome(holdingKeys: isAnswered) }
+    if isAnswered { return owner.noteKeyWait() }
+    // In a trampoline, because others may be called if the group has no slot, and so on.
+    if let engine = owner.core.withLock({ $0.engine }) { Trampoline.run { engine.wasCalled(owner, self) } }
   }
-
-  override func slotIsOffered() {
-    if let slots, slots.flow != nil { slots.engine.state.withLock { _ = $0.schedule.ready.flows.end(id) } }
-  }
-
-  override func returnSlot() { _ = slots?.engine.state.withLock { $0.schedule.ready.returnSlot() } }
-
-  override func callWasWithdrawn() { _ = slots?.engine.state.withLock { $0.schedule.removeEntry(of: id) } }
-
-  override func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
-    guard let (engine, number, _) = slots else { return false }
-    let rank = ReadyList.Rank(priority: rank.priority, ticket: number)
-    return engine.state.withLock { state in
-      guard state.schedule.hasRoom(at: rank, isOffered: isOffered) else { return false }
-      let place = KeyPlace.group(ObjectIdentifier(engine))
-      state.schedule.notifyWhenFull { KeyRegistry.change { $0.close(place, &$1) } }
-      return true
-    }
-  }
-
-  override func call(holdsKeys: Bool, request: Int) { owner?.turnHasCome(holdingKeys: holdsKeys, request: request) }
 
   override func cancel(with error: OperationError?) {
     if let error { owner?.cancel(with: error) } else { owner?.cancel() }
   }
+}
+
+/// Why an operation leaves its keys or the wait queues.
+enum KeyLeave {
+  /// It waits for a new dependency. If it holds its keys, it is about to be started.
+  case dependency
+  /// It pauses, or is a member that could not be started.
+  case pause
+  /// It was cancelled. It keeps the keys that it holds until its end.
+  case cancellation
+  /// It has finished, or has been released without finishing.
+  case end
+
+  /// Whether it does not keep its place.
+  var isFinal: Bool { self == .cancellation || self == .end }
+
+  var includesHolders: Bool { self == .pause || self == .end }
 }

@@ -4,11 +4,19 @@ extension KeyTable {
   // MARK: Waiting
 
   /// Waits, unless it is the claimant's turn. It has no position. The caller reads its state.
-  mutating func wait(_ ticket: Ticket, _ effects: inout [Effect]) {
-    if hasTurn(ticket) { return call(ticket, &effects) }
+  mutating func wait(_ ticket: Ticket, hasSlot: Bool = false, _ effects: inout [Effect]) {
+    if hasTurn(ticket) { return hasSlot ? hold(ticket, &effects) : call(ticket, &effects) }
     enterLines(ticket)
     lend(from: ticket, &effects)
     if entries[ticket.place].holder != nil, let claimant = claimant(ticket) { effects.append(.watch(claimant)) }
+  }
+
+  /// Waits at its place in the wait queues, unless it is the claimant's turn.
+  mutating func waitAgain(_ ticket: Ticket, at place: KeyPlace, hasSlot: Bool, _ effects: inout [Effect]) {
+    leavePosition(ticket)
+    entries[ticket.place].place = place
+    wait(ticket, hasSlot: hasSlot, &effects)
+    serve(&effects)
   }
 
   mutating func enterLines(_ ticket: Ticket) {
@@ -49,10 +57,8 @@ extension KeyTable {
     }
   }
 
-  /// Serves the claimants whose turn it is because of a change of ``usesToServe``, in the order of their ranks. Then returns
-  /// the slot of the leaver, unless one of them has taken it.
+  /// Serves the claimants whose turn it is because of a change of ``usesToServe``, in the order of their ranks.
   mutating func serve(_ effects: inout [Effect]) {
-    defer { leaver.take()?.claimant.returnSlot() }
     var turns = ArrayDeque<Entry.Rank>()
     repeat {
       while let use = usesToServe.popLast() {
@@ -60,9 +66,7 @@ extension KeyTable {
         if let rank = next(in: use, after: turns) { turns.insert(rank) }
       }
       guard let ticket = turns.popFirst()?.ticket else { return }
-      guard state(of: ticket) == .waiting else { continue }
-      let place = entries[ticket.place].place
-      if hasTurn(ticket) { serve(ticket, &effects) } else if leaver?.place == place { recallFirst(of: place) }
+      if state(of: ticket) == .waiting, hasTurn(ticket) { serve(ticket, &effects) }
     } while true
   }
 
@@ -75,7 +79,7 @@ extension KeyTable {
   /// Tells a claimant that it has been called, unless it still waits.
   mutating func report(_ ticket: Ticket, _ effects: inout [Effect]) {
     guard let state = state(of: ticket), state != .waiting, let claimant = claimant(ticket) else { return }
-    effects.append(.call(claimant, holdsKeys: state.isHolding, request: entries[ticket.place].request))
+    effects.append(.call(claimant, isAnswered: state.isHolding))
   }
 
   /// Returns the first claimant of a use whose turn it is, unless it has been found before.
@@ -133,9 +137,7 @@ extension KeyTable {
     switch place {
     case .none: return true
     case .queue: if passed[place] != nil { return false }
-    case .group:
-      let rank = entries[ticket.place].rank
-      guard claimants[ticket.place]?.hasRoom(rank, isOffered: leaver?.place == place) == true else { return false }
+    case .group: if claimants[ticket.place]?.room?.isLeft != true { return false }
     }
     blocked[place, default: []].insert(use)
     return true
@@ -165,12 +167,8 @@ extension KeyTable {
     switch place {
     case .none: hold(ticket, &effects)
     case .group:
-      guard let claimant = claimants[ticket.place] else { return }
-      let isOffered = leaver?.place == place
-      if !claimant.takeSlot(entries[ticket.place].rank, isOffered: isOffered) { return pass(ticket) }
-      if isOffered { leaver = nil }
-      hold(ticket, &effects)
-      if blocked[place] != nil, !claimant.hasRoom(entries[ticket.place].rank, isOffered: false) { close(place) }
+      entries[ticket.place].state = .called(until: .max)
+      for share in entries[ticket.place].shares { uses[share.use].called.add(ticket, share) }
     case .queue:
       var until = Int.max
       for share in entries[ticket.place].shares {
@@ -214,24 +212,25 @@ extension KeyTable {
     }
   }
 
-  /// Lets the first passed members wait again, up to one whose turn it is, so that it can take a slot with its keys.
-  mutating func recallFirst(of place: KeyPlace) {
-    while let ticket = passed[place]?.first?.ticket {
-      withdrawCall(of: ticket)
-      endCall(ticket)
-      enterLines(ticket)
-      if hasTurn(ticket) { return }
-    }
+  /// A called member waits again, because its group has a slot, and keys are about to be free. Returns whether it is its
+  /// turn already.
+  mutating func recall(_ claimant: KeyClaimant) -> Bool {
+    guard let entry = self[claimant], entry.state.isCalled else { return false }
+    endCall(entry.ticket)
+    enterLines(entry.ticket)
+    return hasTurn(entry.ticket)
   }
 
   // MARK: Starting
 
-  /// Lets a member that has been called take its keys, with a slot that the group has taken for it. Otherwise it waits for
-  /// its keys, or is called again, and the slot is returned.
-  mutating func callAgain(_ ticket: Ticket, _ effects: inout [Effect]) {
-    leavePosition(ticket)
-    leaver = claimants[ticket.place].map { (entries[ticket.place].place, $0) }
-    wait(ticket, &effects)
+  /// The group of a called member has a slot for it, with which it takes its keys, or waits for them again. Or the group
+  /// has none, so that others pass it.
+  mutating func answer(_ claimant: KeyClaimant, hasSlot: Bool, _ effects: inout [Effect]) {
+    guard let entry = self[claimant], entry.state.isCalled else { return }
+    if hasSlot { return waitAgain(entry.ticket, at: entry.place, hasSlot: true, &effects) }
+    if entry.state == .called(until: nil) { return }
+    endCall(entry.ticket)
+    pass(entry.ticket)
     serve(&effects)
   }
 

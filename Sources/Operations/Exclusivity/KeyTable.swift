@@ -5,22 +5,24 @@ import Foundation
 /// suspended are passed, and keep their places. A member of a holder passes those that wait for this holder, so that
 /// the order of waiting never causes a deadlock.
 ///
-/// A member of a group takes a slot and its keys in one step. Foundation decides when an operation of a queue starts, so
-/// it is *called*, and takes its keys when it is started.
+/// A member of a group is *called* when its turn comes, and its group decides whether it takes its keys, together with a
+/// slot. Foundation decides when an operation of a queue starts, which is called as well, and takes its keys then.
 struct KeyTable {
   typealias Ticket = KeyTicket
   typealias Entry = KeyEntry
 
   /// What the caller must do after releasing the lock, in the order of the effects.
   enum Effect {
-    /// It is the claimant's turn. It holds its keys, and a slot if it is a member, or may be started.
-    case call(KeyClaimant, holdsKeys: Bool, request: Int)
+    /// It is the claimant's turn. Unless its place has answered, it may be started, or take its keys with a slot.
+    case call(KeyClaimant, isAnswered: Bool)
     /// A throttled claimant starts. The caller ends this start after an interval on the claimant's clock.
     case count(Start, KeyClaimant)
     case lend(UInt8, KeyClaimant)
     /// A member of a holder waits.
     case watch(KeyClaimant)
     case cancel(KeyClaimant, Refusal?)
+    /// The caller calls ``KeyTable/timeDidPass(_:)`` after these milliseconds.
+    case setTimer(Int)
     /// Keys that are no longer in use. They may hold the last references to objects of the program.
     case release(Any)
   }
@@ -35,7 +37,7 @@ struct KeyTable {
   /// A start under a throttled key, which counts as a holder until it leaves the window, or a pause of a key.
   typealias Start = (ticket: Ticket, share: Entry.Share)
 
-  /// A call that has not been answered. Until this time, no claimant behind the called one is called.
+  /// A call of an operation of a queue that has not been answered. Until this time, no claimant behind the called one is called.
   struct Call: Comparable {
     let until: Int
     let ticket: Ticket
@@ -61,10 +63,10 @@ struct KeyTable {
   var blocked: [KeyPlace: Set<Int>] = [:]
   /// The uses in which it may be the turn of another claimant.
   var usesToServe: [Int] = []
-  /// A member of a group that leaves. The next one takes its slot with the keys, before a runner of the group can.
-  var leaver: (place: KeyPlace, claimant: KeyClaimant)?
 
   subscript(ticket: Ticket) -> Entry? { entries.contains(ticket) ? entries[ticket.place] : nil }
+
+  subscript(claimant: KeyClaimant) -> Entry? { claimant.ticket.flatMap { self[$0] } }
 
   func state(of ticket: Ticket) -> KeyState? { entries.contains(ticket) ? entries[ticket.place].state : nil }
 
@@ -86,14 +88,15 @@ struct KeyTable {
     return Ticket(number: nextNumber, place: entries.nextIndex)
   }
 
-  /// Adds a claimant, which arrives at the wait queues of its keys, unless a policy drops it.
+  /// Adds a claimant, which arrives at the wait queues of its keys, unless a policy drops it. With a slot, a member takes
+  /// its keys if it is its turn.
   mutating func enter(
     _ claimant: KeyClaimant,
     inside enclosing: [Ticket] = [],
     at place: KeyPlace = .none,
     priority: Int = 0,
     lent: UInt8 = 0,
-    request: Int = 0,
+    hasSlot: Bool = false,
     _ effects: inout [Effect]
   ) {
     let refusal = strongerClaim(of: claimant, inside: enclosing).map { Effect.cancel(claimant, $0) }
@@ -104,7 +107,7 @@ struct KeyTable {
     if !isAdmitted { return }
     let holder = enclosing.first { state(of: $0)?.isHolding == true }
     let rank = Entry.Rank(priority: priority, ticket: ticket)
-    var entry = Entry(rank: rank, enclosing: enclosing, holder: holder, place: place, request: request, lent: lent)
+    var entry = Entry(rank: rank, enclosing: enclosing, holder: holder, place: place, lent: lent)
     for claim in claimant.claims {
       let id = useID(of: claim, inside: enclosing)
       let share = Entry.Share(use: join(id), limit: claim.limit, weight: claim.weight, interval: claim.interval)
@@ -113,7 +116,7 @@ struct KeyTable {
     }
     if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
     entries.insert(entry)
-    wait(ticket, &effects)
+    wait(ticket, hasSlot: hasSlot, &effects)
     serve(&effects)
   }
 
@@ -208,22 +211,17 @@ struct KeyTable {
   }
 
   /// Returns to the wait queues, at the place of the claimant's arrival, unless it takes its keys.
-  mutating func comeBack(_ ticket: Ticket, at place: KeyPlace, request: Int = 0, _ effects: inout [Effect]) {
+  mutating func comeBack(_ ticket: Ticket, at place: KeyPlace, hasSlot: Bool = false, _ effects: inout [Effect]) {
     guard let state = state(of: ticket) else { return }
-    entries[ticket.place].request = max(request, entries[ticket.place].request)
     guard state == .away || (place == .none && !state.isHolding), !takeIfCalled(ticket, &effects) else { return }
-    leavePosition(ticket)
-    entries[ticket.place].place = place
-    wait(ticket, &effects)
-    serve(&effects)
+    waitAgain(ticket, at: place, hasSlot: hasSlot, &effects)
   }
 
   // MARK: Leaving
 
-  /// Gives back the keys, and a slot with them, or leaves the wait queues. The claimant keeps its number.
+  /// Gives back the keys, or leaves the wait queues. The claimant keeps its number.
   mutating func stepAside(_ ticket: Ticket, _ effects: inout [Effect]) {
     guard entries.contains(ticket) else { return }
-    withdrawCall(of: ticket)
     leavePosition(ticket)
     entries[ticket.place].state = .away
     for share in entries[ticket.place].shares { uses[share.use].away.insert(ticket) }
@@ -234,9 +232,8 @@ struct KeyTable {
   mutating func leave(_ ticket: Ticket, lends: Bool = false, _ effects: inout [Effect]) {
     guard let state = state(of: ticket) else { return }
     if lends, state.isHolding, entries[ticket.place].loans > 0 {
-      offerSlot(of: ticket)
       entries[ticket.place].state = .lending
-      return serve(&effects)
+      return
     }
     remove([ticket], &effects)
   }
@@ -245,7 +242,6 @@ struct KeyTable {
     var ended: [Entry.Share] = []
     var rest = tickets
     while let ticket = rest.popLast() {
-      withdrawCall(of: ticket)
       leavePosition(ticket)
       let shares = entries[ticket.place].shares
       // The table may hold the last reference to a task that has ended.
@@ -267,10 +263,6 @@ struct KeyTable {
     if entries.isEmpty { (claimants, blocked) = ([], [:]) }
   }
 
-  func withdrawCall(of ticket: Ticket) {
-    if entries[ticket.place].state == .called(until: nil) { claimants[ticket.place]?.callWasWithdrawn() }
-  }
-
   mutating func leavePosition(_ ticket: Ticket) {
     let (shares, state) = (entries[ticket.place].shares, entries[ticket.place].state)
     switch state {
@@ -287,16 +279,7 @@ struct KeyTable {
         uses[share.use].holders.remove(ticket, share)
         usesToServe.append(share.use)
       }
-      if state != .lending { offerSlot(of: ticket) }
     }
-  }
-
-  mutating func offerSlot(of ticket: Ticket) {
-    let place = entries[ticket.place].place
-    guard case .group = place, let claimant = claimants[ticket.place] else { return }
-    leaver = (place, claimant)
-    claimant.slotIsOffered()
-    recallFirst(of: place)
   }
 
   mutating func release(_ use: Int, _ effects: inout [Effect]) {

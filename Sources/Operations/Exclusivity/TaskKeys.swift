@@ -130,7 +130,7 @@ final class TaskKeys: KeyClaimant, @unchecked Sendable {
 
   override func didTakeKeys() { outcome = .success(()) }
 
-  override func call(holdsKeys: Bool, request: Int) { resume?(.success(())) }
+  override func call(isAnswered: Bool) { resume?(.success(())) }
 
   /// Has no effect on a task that holds its keys.
   override func cancel(with error: OperationError?) { fail(with: error ?? CancellationError()) }

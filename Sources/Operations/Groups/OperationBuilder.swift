@@ -116,7 +116,7 @@ extension GroupEngine {
       // The caller has other references, so nothing is released under the lock.
       for (operation, index) in zip(operations, indices) {
         _ = state.members.remove(index)
-        state.schedule.removeEntry(of: ObjectIdentifier(operation))
+        state.schedule.ready.remove(ObjectIdentifier(operation))
         state.schedule.resultWasProcessed()
         state.progress.remove(operation)
       }

@@ -2,24 +2,11 @@ import Foundation
 
 extension AsyncOperation {
   /// Starts or resumes a member that holds its keys. Returns false if it waits for a new dependency, or was ended.
-  func startAsMember(by runner: GroupRunner?, number: Int? = nil, slot: MemberSlot = .own) -> Bool {
-    let action = core.withLock { $0.start(by: runner, number: number, slot: slot) }
+  func startAsMember(by runner: GroupRunner?, number: Int? = nil, hasSlot: Bool = true) -> Bool {
+    let action = core.withLock { $0.start(by: runner, number: number, hasSlot: hasSlot) }
     if case .ignore = action { return false }
     carryOut(action)
     return true
-  }
-
-  /// Takes the keys of a member with a slot that its group has taken for it. Returns nil if it is not called any more.
-  func takeKeysAsMember(at priority: Int) -> KeyState? {
-    guard let (turn, request) = core.withLock({ $0.beginTurn() }) else { return nil }
-    let keyState = turn.takeWithSlot(request, at: priority)
-    switch keyState {
-    case nil: break
-    case .away, .waiting: turnHasNotCome()
-    case .called: core.withLock { $0.endTurn() }
-    case .holding, .replaced, .lending: turnHasCome(holdingKeys: true, request: request)
-    }
-    return keyState
   }
 
   /// Handles a start by hand while dependencies are counted, and returns whether the operation was started. Otherwise
@@ -73,7 +60,7 @@ extension AsyncOperation {
       // Not before it must wait, because finding the place out takes long.
       keepPlace()
       guard turn.take() else {
-        turnHasNotCome()
+        noteKeyWait()
         if let limit = waitLimit, limit <= .zero { expire(after: limit) }
         return
       }

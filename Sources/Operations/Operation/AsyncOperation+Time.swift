@@ -88,7 +88,7 @@ extension AsyncOperation {
     let (endsEarly, engine) = core.withLock { ($0.beginEarlyEnd(), $0.engine) }
     if endsEarly { return finishUnexecuted() }
     if let engine, let group = engine.owner {
-      _ = startAsMember(by: GroupRunner(for: engine, in: GroupQueue(of: group), clock: nil), slot: .none)
+      _ = startAsMember(by: GroupRunner(for: engine, in: GroupQueue(of: group), clock: nil), hasSlot: false)
     }
   }
 
@@ -96,9 +96,10 @@ extension AsyncOperation {
     let outer = core.withLock { $0.outer }
     // A private group starts its members when it has them all, and this is asked again.
     if outer?.core.withLock({ $0.isInside && $0.lifecycle.phase.isPending }) == true { return true }
-    let (phase, engine) = core.withLock { ($0.lifecycle.phase, $0.engine) }
+    let (phase, engine, turn) = core.withLock { ($0.lifecycle.phase, $0.engine, $0.turn) }
     switch phase {
-    case .pending(.slot): return engine?.isAboutToStart(self) ?? withSlots()?.contains(ObjectIdentifier(self)) ?? true
+    case .pending(.slot):
+      return engine?.isAboutToStart(self, turn) ?? withSlots()?.contains(ObjectIdentifier(self)) ?? true
     case .pending: return false
     // If its keys have been taken meanwhile, the thread that starts it ends it.
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return true
@@ -107,8 +108,8 @@ extension AsyncOperation {
 
   /// What the operation waits for, as it appears in a sentence.
   private var awaited: String {
-    let (wait, outer) = core.withLock { ($0.lifecycle.phase.wait, $0.outer) }
-    switch wait {
+    let outer = core.withLock { $0.outer }
+    switch phase.wait {
     case .groupStart: return "the start of \(outer?.quotedName ?? "its group")"
     case .dependencies: return unfinishedDependencies.quotedNames
     case .turn: return core.withLock { $0.turn }?.awaited ?? "its keys"
@@ -168,12 +169,12 @@ extension AsyncOperation {
       core -> (Bool, OperationCore.Membership?, KeyRequest?) in
       guard core.lifecycle.pause() else { return (false, nil, nil) }
       core.makeExtras().pause = pause
-      defer { core.membership?.slot = .none }
+      defer { core.membership?.ownsSlot = false }
       return (true, core.membership, core.turn)
     }
     if !isPaused { return work() }
-    turn?.stepAside()
-    membership?.runner?.engine.releaseSlot(of: membership?.slot == .own ? self : nil)
+    if let turn { leaveKeys(turn, for: .pause) }
+    if membership?.ownsSlot == true { membership?.runner?.engine.releaseSlot(of: self) }
     if duration <= .zero { return changeWait { $0.delayIsOver() } }
     pause.timer.start(after: duration, on: clock) {
       if needsSlot { self.changeWait { $0.delayIsOver() } } else { work() }

@@ -86,9 +86,7 @@ extension AsyncOperation {
 
   func dependencyDidFinish(count: Int = 1) { changeWait { $0.countDown(by: count) } }
 
-  func turnHasCome(holdingKeys: Bool, request: Int = 0) {
-    changeWait { $0.turnHasCome(holdingKeys: holdingKeys, request: request) }
-  }
+  func turnHasCome(holdingKeys: Bool) { changeWait { $0.turnHasCome(holdingKeys: holdingKeys) } }
 
   func changeWait(_ change: (inout OperationCore) -> OperationCore.WaitAction) {
     let (action, trace) = core.withLock { core in (change(&core), core.trace) }
@@ -104,11 +102,10 @@ extension AsyncOperation {
     switch action {
     case .none: break
     case .requestTurn(let turn): request(turn)
-    case .withdrawTurn(let turn, let request): leaveWaitQueues(of: turn, request: request)
+    case .withdrawTurn(let turn): leaveWaitQueues(of: turn)
     case .open(let gate): open(gate)
-    case .notify(let engine, _, _, hasSlot: true): engine?.memberHasSlot(self)
-    case .notify(let engine, let number, let isCalled, hasSlot: false):
-      engine?.becameReady(self, number: number, isCalled: isCalled)
+    case .notify(let engine, _, let turn?): engine?.becameReady(self, turn)
+    case .notify(let engine, let number, nil): engine?.becameReady(self, number: number)
     case .notifyOfCancellation(let engine, let wasNotReady):
       engine.change { $0.wasCancelled(self, wasNotReady: wasNotReady) }
     // Avoids recursion, because the outer operation may finish, for which another operation may wait, and so on.
@@ -125,32 +122,42 @@ extension AsyncOperation {
   // MARK: The turn
 
   private func request(_ turn: KeyRequest) {
-    // Before it waits for its keys, so that it has its place among those that wait for a slot only.
-    let (engine, request) = core.withLock { core in
-      (core.membership?.number == nil ? core.engine : nil, core.membership?.requests ?? 0)
-    }
-    let number = engine?.state.withLock { $0.schedule.ready.makeNumber() }
-    if let number { core.withLock { $0.membership?.number = number } }
-    switch turn.request(request) {
-    case .away, .waiting: turnHasNotCome()
+    switch turn.request() {
+    case .away, .waiting: noteKeyWait()
     case .called: turnHasCome(holdingKeys: false)
-    case .holding, .replaced, .lending: turnHasCome(holdingKeys: true, request: request)
+    case .holding, .replaced, .lending: turnHasCome(holdingKeys: true)
     }
   }
 
-  func turnHasNotCome() {
+  /// Records whether the operation waits for its keys.
+  func noteKeyWait() {
     let trace = core.withLock { core in core.lifecycle.isCancelled ? [] : core.trace }
     if trace.isEmpty { return }
-    for follower in trace { follower.noteKeyWait() }
-    // Another thread may have called the operation and reported its turn before.
-    if core.withLock({ $0.lifecycle.phase.wait != .turn }) { for follower in trace { follower.noteTurn() } }
+    if phase.wait == .turn { for follower in trace { follower.noteKeyWait() } }
+    // Another thread may have recorded its turn before.
+    if phase.wait != .turn { for follower in trace { follower.noteTurn() } }
   }
 
   /// Another thread may have requested the turn again meanwhile.
-  func leaveWaitQueues(of turn: KeyRequest, request number: Int) {
-    turn.stepAside(request: number)
-    core.withLock { $0.engine }?.releaseSlot(of: nil)
+  private func leaveWaitQueues(of turn: KeyRequest) {
+    leaveKeys(turn, for: .dependency)
     if core.withLock({ $0.lifecycle.phase == .pending(.turn) }) { request(turn) }
+    changeWait { $0.requestSlotAgain() }
+  }
+
+  func leaveKeys(_ turn: KeyRequest, for reason: KeyLeave) {
+    if let engine = core.withLock({ $0.engine }) {
+      engine.leave(turn, of: self, for: reason)
+    } else {
+      turn.leave(for: reason)
+    }
+  }
+
+  /// The phase, in which a member whose keys are not free waits for its turn and not for a slot.
+  var phase: OperationLifecycle.Phase {
+    let (phase, turn) = core.withLock { ($0.lifecycle.phase, $0.membership == nil ? nil : $0.turn) }
+    guard phase.wait == .slot, let turn, turn.waitsForKeys else { return phase }
+    return phase.isPending ? .pending(.turn) : .paused(.turn)
   }
 
   // MARK: Notifying Foundation

@@ -61,7 +61,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   deinit {
     guard var end = core.withLock({ $0.isSettled ? nil : $0.settle() }) else { return }
-    end.turn?.leave()
+    end.turn?.leave(for: .end)
     AsyncOperation.release(exchange(&end.dependencies, with: []))
     AsyncOperation.release(end.extras)
   }
@@ -120,7 +120,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
       if newValue == super.queuePriority { return }
       super.queuePriority = newValue
       let (wait, engine, turn) = core.withLock { ($0.lifecycle.phase.wait, $0.engine, $0.turn) }
-      if wait == .slot { engine?.moveMember(self) }
+      if wait == .slot { engine?.moveMember(self, turn) }
       turn?.priorityDidChange(to: newValue, lent: core.withLock { $0.lent })
     }
   }

@@ -88,7 +88,7 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
 
 extension AsyncOperation {
   /// Makes a cancelled operation finish that is in no queue.
-  func startCancelled() { _ = startAsMember(by: nil, slot: .none) }
+  func startCancelled() { _ = startAsMember(by: nil, hasSlot: false) }
 }
 
 extension Operation {

@@ -62,17 +62,6 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
     return heap.sorted().compactMap { elements[$0.number] }
   }
 
-  /// Returns how many elements are due before a time, or `limit` if there are more. Costs O(limit).
-  package func count(before time: Deadline, limit: Int) -> Int {
-    var (count, pending) = (0, [0])
-    while count < limit, let index = pending.popLast() {
-      guard index < heap.count, heap[index].deadline < time else { continue }
-      if elements[heap[index].number] != nil { count += 1 }
-      pending += [index * 2 + 1, index * 2 + 2]
-    }
-    return count
-  }
-
   private mutating func dropVacantPlaces() {
     while let first = heap.first, elements[first.number] == nil {
       heap.swapAt(0, heap.count - 1)

@@ -142,7 +142,7 @@ struct ExclusivityTests: NotingSuite {
     await start(operation)
     #expect(operation.state == .pending && domain.waiting(for: "a") == ["operation"])
     // Another thread that added a dependency before the start may withdraw the request after it.
-    operation.core.withLock { $0.turn }?.stepAside(request: 0)
+    operation.core.withLock { $0.turn }?.leave(for: .dependency)
     #expect(domain.waiting(for: "a") == ["operation"])
     await operation.finished(opening: holder.gate)
     #expect(journal.entries == ["operation"])
@@ -210,12 +210,12 @@ struct ExclusivityTests: NotingSuite {
     let operations = ["first", "second"].map { note($0).exclusive("a", in: domain) }
     let turns = operations.compactMap { operation in operation.core.withLock { $0.turn } }
     let (first, second) = (try #require(turns.first), try #require(turns.last))
-    #expect(first.request(0).isCalled && domain.holders(of: "a").isEmpty)
+    #expect(first.request().isCalled && domain.holders(of: "a").isEmpty)
     #expect(first.take() && domain.holders(of: "a") == ["first"])
-    #expect(second.request(0) == .waiting && !second.take())
-    first.leave()
+    #expect(second.request() == .waiting && !second.take())
+    first.leave(for: .end)
     #expect(domain.holders(of: "a") == ["second"], "it was started, so it holds its keys when it is called")
-    second.leave()
+    second.leave(for: .end)
     #expect(domain.isUnused)
   }
 

@@ -7,6 +7,7 @@ struct KeyTableTests {
   private static let domain = ExclusivityDomain()
   private var table = KeyTable()
   private var effects: [KeyTable.Effect] = []
+  private var group = TestGroup(0)
 
   private static let homes = (0..<4).map { _ in ExclusivityDomain() }
 
@@ -18,14 +19,20 @@ struct KeyTableTests {
     weight: Int = 1,
     inside enclosing: [KeyTicket] = [],
     at place: KeyPlace = .none,
-    slots: TestClaimant.Slots? = nil
+    inGroup: Bool = false
   ) -> KeyTicket {
     let claims = keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
       KeyClaim(domain: Self.domain, key: key, limit: limit, weight: weight)
     }
-    let (claimant, place) = (TestClaimant(name, slots), slots.map { .group(ObjectIdentifier($0)) } ?? place)
+    let claimant = TestClaimant(name, inGroup ? group.room : nil)
     claimant.claims = claims
-    table.enter(claimant, inside: enclosing, at: place, &effects)
+    if inGroup {
+      group.enter(claimant, inside: enclosing, in: &table, &effects)
+      table.serve(&effects)
+    } else {
+      table.enter(claimant, inside: enclosing, at: place, &effects)
+    }
+    while group.answer(&table, &effects) {}
     guard let ticket = claimant.ticket, state(ticket) != nil else {
       Issue.record("\(name) was dropped")
       return KeyTicket(number: -1, place: -1)
@@ -42,7 +49,7 @@ struct KeyTableTests {
   private func isHolding(_ ticket: KeyTicket) -> Bool { state(ticket) == .holding }
 
   private var called: [String] {
-    effects.compactMap { if case .call(let claimant, _, _) = $0 { claimant.name } else { nil } }
+    effects.compactMap { if case .call(let claimant, _) = $0 { claimant.name } else { nil } }
   }
 
   /// - Returns: The claimants that are called because of it.
@@ -85,13 +92,12 @@ struct KeyTableTests {
     #expect(isWaiting(outsider) && isHolding(member))
   }
 
-  @Test mutating func aMemberThatLendsItsKeys_returnsItsSlot() {
-    let slots = TestClaimant.Slots(1)
-    let group = enter("group", ["a": 1], slots: slots)
+  @Test mutating func aHolderWhoseKeysAreInUseInside_lendsThemUntilTheyAreFree() {
+    let group = enter("group", ["a": 1])
     let member = enter("member", ["a": 1], inside: [group])
     table.leave(group, lends: true, &effects)
-    #expect(state(group) == .lending && slots.count == 1)
-    #expect(leave(member).isEmpty && slots.count == 1 && table.isEmpty)
+    #expect(state(group) == .lending)
+    #expect(leave(member).isEmpty && table.isEmpty)
   }
 
   /// The first holder also holds the key of the same name in another domain, exclusively.
@@ -162,22 +168,22 @@ struct KeyTableTests {
   // MARK: Slots
 
   @Test mutating func membersOfOneGroupKeepTheirOrderUnderEachKey() {
-    let (slots, holder) = (TestClaimant.Slots(0), enter("holder", ["b": 4], weight: 2))
-    let heavy = enter("heavy", ["b": 4], weight: 3, slots: slots)
-    let light = enter("light", ["a": 4, "b": 4], slots: slots)
+    let holder = enter("holder", ["b": 4], weight: 2)
+    let heavy = enter("heavy", ["b": 4], weight: 3, inGroup: true)
+    let light = enter("light", ["a": 4, "b": 4], inGroup: true)
     #expect(isWaiting(heavy) && isWaiting(light), "the first under “a”, and not under “b”")
     #expect(leave(holder) == ["heavy", "light"])
   }
 
   /// A group is full once another member has taken the last slot, a queue once an operation has not been started in time.
   @Test(arguments: [true, false]) mutating func thoseBehindOneWhosePlaceIsFull_areCalledAtOnce(isGroup: Bool) {
-    let (slots, home) = (isGroup ? TestClaimant.Slots(1) : nil, isGroup ? KeyPlace.none : queue(0))
+    group.change(by: -1, in: &table)
     _ = enter("holder", ["b": 1])
-    let both = enter("both", ["b": 1, "c": 1], at: home, slots: slots)
+    let both = enter("both", ["b": 1, "c": 1], at: queue(0), inGroup: isGroup)
     let next = enter("next", ["c": 1])
     #expect(isWaiting(both) && isWaiting(next))
     effects = []
-    _ = enter("last", ["d": 1], at: home, slots: slots)
+    _ = enter("last", ["d": 1], at: queue(0), inGroup: isGroup)
     #expect(isGroup ? called.contains("next") : pass(20) == ["next"])
     #expect(isWaiting(both) && isHolding(next))
   }

@@ -90,15 +90,12 @@ struct KeyTableInterleavingTests {
     private var phases: [Phase]
     private var passes = 0
     private var steps = 0
-    /// The free slots of the groups, which all copies of a walk copy into the same objects. Each operation has a group
-    /// inside, and the last group is in none.
-    private var freeSlots: [Int]
-    private let slots: [TestClaimant.Slots]
+    /// Each operation has a group inside, and the last group is in none.
+    private var groups: [TestGroup]
 
     init(_ actors: [Actor]) {
       self.actors = actors
-      slots = (0...actors.count).map { _ in TestClaimant.Slots(1) }
-      freeSlots = slots.map(\.count)
+      groups = (0...actors.count).map { _ in TestGroup(1) }
       phases = actors.map { _ in .outside }
     }
 
@@ -110,7 +107,7 @@ struct KeyTableInterleavingTests {
     }
 
     private func place(_ actor: Int) -> KeyPlace {
-      if let group = group(actor) { return .group(ObjectIdentifier(slots[group])) }
+      if let group = group(actor) { return groups[group].room.place }
       return actors[actor].home == .queue ? .queue(ObjectIdentifier(Self.domain)) : .none
     }
 
@@ -134,26 +131,38 @@ struct KeyTableInterleavingTests {
       except actor: Int?,
       _ body: (inout KeyTable, inout [KeyTable.Effect]) -> Void
     ) {
+      change(except: actor) { _, table, effects in body(&table, &effects) }
+    }
+
+    private mutating func change(
+      except actor: Int?,
+      _ body: (inout [TestGroup], inout KeyTable, inout [KeyTable.Effect]) -> Void
+    ) {
       let before = table
       var effects: [KeyTable.Effect] = []
-      for (slots, count) in zip(slots, freeSlots) { slots.count = count }
-      body(&table, &effects)
-      freeSlots = slots.map(\.count)
+      for group in groups { group.announce() }
+      // The slot of a member is free before it leaves.
+      if let actor, let group = group(actor), isHolding(actor) { groups[group].returnSlot(in: &table) }
+      body(&groups, &table, &effects)
+      table.serve(&effects)
+      for group in groups.indices { while groups[group].answer(&table, &effects) {} }
       var called: [Int] = []
-      for case .call(let claimant, let holdsKeys, _) in effects {
-        guard let actor = self.actor(claimant) else { continue }
+      for case .call(let claimant, let isAnswered) in effects {
+        guard let actor = self.actor(claimant), group(actor) == nil else { continue }
         called.append(actor)
-        expect(holdsKeys == isHolding(actor), "\(actor) does not know whether it holds its keys")
+        expect(isAnswered == isHolding(actor), "\(actor) does not know whether it holds its keys")
       }
       expect(Set(called).count == called.count, "called twice")
       for entry in table.entries.all {
-        guard let other = self.actor(table.claimant(entry.ticket)), other != actor else { continue }
+        guard let other = self.actor(table.claimant(entry.ticket)), other != actor, group(other) == nil else {
+          continue
+        }
         let state = before.state(of: entry.ticket)
         let hasTurn = entry.state.isHolding || entry.state.isCalled
-        // A called member waits again when its group has a slot, and may then be called once more.
-        let mayBeCalled = state?.isCalled == true && !entry.state.isHolding
         let isCalled = state?.isHolding == false && hasTurn && state != entry.state
-        expect(isCalled == called.contains(other) || mayBeCalled, "\(other) is \(entry.state)")
+        // Others pass one that has not been started in time.
+        let isPassed = state?.isCalled == true && !entry.state.isHolding
+        expect(isCalled == called.contains(other) || isPassed, "\(other) is \(entry.state)")
       }
     }
 
@@ -162,22 +171,20 @@ struct KeyTableInterleavingTests {
       let claims = actors[actor].keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
         KeyClaim(domain: Self.domain, key: key, limit: limit)
       }
-      let (claimant, place) = (TestClaimant("\(actor)", group(actor).map { slots[$0] }), place(actor))
+      let (group, place) = (group(actor), place(actor))
+      let claimant = TestClaimant("\(actor)", group.map { groups[$0].room })
       claimant.claims = claims
-      change(except: actor) { $0.enter(claimant, inside: enclosing, at: place, &$1) }
+      change(except: actor) { groups, table, effects in
+        guard let group else { return table.enter(claimant, inside: enclosing, at: place, &effects) }
+        groups[group].enter(claimant, inside: enclosing, in: &table, &effects)
+      }
       guard let new = claimant.ticket, table[new] != nil else { return expect(false, "\(actor) was dropped") }
       phases[actor] = .entered(new)
     }
 
     private mutating func start(_ actor: Int) {
       guard let ticket = ticket(actor) else { return }
-      let slots = group(actor).map { self.slots[$0] }
-      change(except: actor) { table, effects in
-        guard let slots else { return table.comeBack(ticket, at: .none, &effects) }
-        // The group takes the slot first.
-        slots.count -= 1
-        table.callAgain(ticket, &effects)
-      }
+      change(except: actor) { $0.comeBack(ticket, at: .none, &$1) }
     }
 
     /// Pauses, or gains a dependency.
@@ -188,15 +195,18 @@ struct KeyTableInterleavingTests {
     }
 
     private mutating func comeBack(_ actor: Int) {
-      guard let ticket = ticket(actor) else { return }
-      let place = place(actor)
-      change(except: actor) { $0.comeBack(ticket, at: place, &$1) }
+      guard let ticket = ticket(actor), let claimant = table.claimant(ticket) else { return }
+      let (group, place) = (group(actor), place(actor))
+      change(except: actor) { groups, table, effects in
+        guard let group else { return table.comeBack(ticket, at: place, &effects) }
+        groups[group].enter(claimant, inside: [], in: &table, &effects)
+      }
     }
 
     private mutating func leave(_ actor: Int) {
       guard let ticket = ticket(actor) else { return }
-      phases[actor] = .gone
       change(except: actor) { $0.leave(ticket, &$1) }
+      phases[actor] = .gone
     }
 
     /// Time passes, in which no called operation has been started.
@@ -240,16 +250,15 @@ struct KeyTableInterleavingTests {
       return true
     }
 
-    private func mayStart(_ actor: Int) -> Bool { group(actor).map { freeSlots[$0] > 0 } ?? true }
-
     private func isSomethingInside(_ actor: Int) -> Bool {
       actors.indices.contains { ticket($0) != nil && actors[$0].enclosing.contains(actor) }
     }
 
     private func check() {
-      for group in slots.indices {
-        let users = actors.indices.count { self.group($0) == group && isHolding($0) }
-        expect(freeSlots[group] + users == 1, "a slot was lost, or taken twice")
+      for group in groups.indices {
+        let members = actors.indices.filter { self.group($0) == group }
+        expect(groups[group].freeSlots + members.count(where: isHolding) == 1, "a slot was lost, or taken twice")
+        expect(groups[group].freeSlots == 0 || !members.contains(where: isCalled), "a slot is free for a called member")
       }
       for use in table.uses.indices.map({ table.uses[$0] }) where use.claimCount > 0 {
         let claims = use.holders.tickets.compactMap { holder in
@@ -266,7 +275,7 @@ struct KeyTableInterleavingTests {
       if state(actor) == .away { return { $0.comeBack(actor) } }
       if isSomethingInside(actor) { return nil }
       if isHolding(actor) { return { $0.leave(actor) } }
-      guard isCalled(actor), mayStart(actor) else { return nil }
+      guard isCalled(actor), group(actor) == nil else { return nil }
       return { $0.start(actor) }
     }
 
@@ -293,7 +302,7 @@ struct KeyTableInterleavingTests {
         switch phases[actor] {
         case .outside where actors[actor].enclosing.allSatisfy({ isHolding($0) }): [{ $0.enter(actor) }]
         case .entered where isCalled(actor):
-          isSomethingInside(actor) ? [] : (mayStart(actor) ? [{ $0.start(actor) }] : []) + [{ $0.leave(actor) }]
+          isSomethingInside(actor) ? [] : (group(actor) == nil ? [{ $0.start(actor) }] : []) + [{ $0.leave(actor) }]
         case .entered where state(actor) == .away: [{ $0.comeBack(actor) }, { $0.leave(actor) }]
         // It may have timed out, or been cancelled.
         case .entered where steps == 0 && !isSomethingInside(actor): [{ $0.leave(actor) }, { $0.stepAside(actor) }]
@@ -301,7 +310,7 @@ struct KeyTableInterleavingTests {
         case .outside, .gone: []
         }
       }
-      if passes < 2, actors.indices.contains(where: isCalled) { moves.append { $0.pass() } }
+      if passes < 2, actors.indices.contains(where: { isCalled($0) && group($0) == nil }) { moves.append { $0.pass() } }
       return moves
     }
 
@@ -329,7 +338,7 @@ struct KeyTableInterleavingTests {
       func list(_ tickets: some Sequence<KeyTicket>) -> [Int] {
         tickets.compactMap { actor(table.claimant($0)) } + [-2]
       }
-      var result = [passes, steps] + freeSlots + list(table.entries.all.map(\.ticket).sorted())
+      var result = [passes, steps] + groups.map(\.freeSlots) + list(table.entries.all.map(\.ticket).sorted())
       for phase in phases {
         switch phase {
         case .outside: result.append(-3)

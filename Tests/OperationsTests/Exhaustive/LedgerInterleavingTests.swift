@@ -159,8 +159,6 @@ struct LedgerWorld: InterleavedWorld {
     /// The dependencies that have finished.
     var finished: Set<Int> = []
     var turn = Turn.idle
-    /// The number of the latest request that has arrived.
-    var request = 0
     var isKeyFree = false
     /// Whether the operation waits for its keys after its start.
     var waitsStarted = false
@@ -211,16 +209,11 @@ struct LedgerWorld: InterleavedWorld {
   }
 
   var state: [AnyHashable] {
-    let hasKeys = core.membership?.slot == .withKeys
-    return [
+    [
       core.lifecycle.phase, isCancelled, core.ledger.remaining, core.ledger.isClosed, core.bridge.record,
-      core.bridge.openingGates, gates.firstIndex { $0 === core.bridge.gate }, core.membership?.requests, hasKeys, books,
-      deeds,
+      core.bridge.openingGates, gates.firstIndex { $0 === core.bridge.gate }, books, deeds,
     ]
   }
-
-  /// The state of the turn of an operation whose keys are free.
-  var freeTurn: Turn { takesSlot ? .holding : .called }
 
   var isCancelled: Bool { core.lifecycle.isCancelled }
 

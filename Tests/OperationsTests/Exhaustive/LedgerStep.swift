@@ -18,14 +18,10 @@ enum LedgerStep: InterleavedStep {
   case awaitGate(byHand: Bool)
   case conclude, close
   // The turn.
-  case requestTurn, groupStart, request, checkWaitQueues, free, steal, call
+  case requestTurn, groupStart, arrive, leaveWaitQueues, checkWaitQueues, free, steal, call
   case take, proceed
-  case takeWithSlot(request: Int)
-  case arrive(request: Int)
-  case leaveWaitQueues(request: Int)
-  /// The operation holds its keys and a slot since this request.
-  case grant(request: Int)
-  case startMember(hasKeys: Bool)
+  // The turn of a member.
+  case takeWithSlot, startMember, giveBack, requestSlotAgain
   // Foundation's.
   case ask, nudge, askOwn, askAgain, note, noteAndTell, tellQueue, noteRetest
   case giveGate(Int)
@@ -114,45 +110,43 @@ enum LedgerStep: InterleavedStep {
     // The turn.
     case .requestTurn: change(&world, &actor) { $0.requestTurn() }
     case .groupStart: change(&world, &actor) { $0.groupDidStart($0.engine) }
-    case .request: actor.go(on: .arrive(request: world.core.membership?.requests ?? 0))
-    case .arrive(let request):
-      world.deeds.request = max(request, world.deeds.request)
-      if world.deeds.turn == .idle { world.deeds.turn = world.deeds.isKeyFree ? world.freeTurn : .waiting }
-      if world.deeds.turn == .called { actor.go(on: .call) }
-      if world.deeds.turn == .holding { actor.go(on: .grant(request: request)) }
-    case .grant(let request):
-      change(&world, &actor) { $0.turnHasCome(holdingKeys: true, request: request) }
-    case .leaveWaitQueues(let request):
-      let isCurrent = request == world.deeds.request && world.deeds.turn != .over
-      if isCurrent, !world.deeds.waitsStarted { world.deeds.turn = .idle }
-      actor.go(on: .checkWaitQueues)
-    case .checkWaitQueues: if world.core.lifecycle.phase == .pending(.turn) { actor.go(on: .request) }
+    case .arrive:
+      if world.deeds.turn == .idle {
+        world.deeds.turn = .waiting
+        if world.deeds.isKeyFree { turnComes(&world, &actor) }
+      } else if world.deeds.turn == .called, !world.isMember {
+        actor.go(on: .call)
+      }
+    case .leaveWaitQueues:
+      // A member that holds its keys is about to be started, which fails.
+      let isWaiting = world.deeds.turn != .over && !(world.isMember && world.deeds.turn == .holding)
+      if isWaiting, !world.deeds.waitsStarted { world.deeds.turn = .idle }
+      actor.go(on: world.isMember ? .requestSlotAgain : .checkWaitQueues)
+    case .checkWaitQueues: if world.core.lifecycle.phase == .pending(.turn) { actor.go(on: .arrive) }
     case .free:
       world.deeds.isKeyFree = true
       guard world.deeds.turn == .waiting else { return }
-      world.deeds.turn = world.deeds.waitsStarted ? .holding : world.freeTurn
-      if world.deeds.turn == .holding, !world.deeds.waitsStarted {
-        return actor.go(on: .grant(request: world.deeds.request))
-      }
+      if !world.deeds.waitsStarted { return turnComes(&world, &actor) }
+      world.deeds.turn = .holding
       actor.go(on: .call)
-      // A call that was made earlier may arrive late.
-      if !world.deeds.waitsStarted { actor.spawn([.call]) }
     case .steal: if world.deeds.turn != .holding { world.deeds.isKeyFree = false }
     case .call:
       let holdsKeys = world.deeds.waitsStarted && world.deeds.turn == .holding
-      change(&world, &actor) { $0.turnHasCome(holdingKeys: holdsKeys, request: 0) }
-    case .startMember(hasKeys: false) where world.core.turn != nil && !world.isCancelled:
-      if let (_, request) = world.core.beginTurn() { actor.go(on: .takeWithSlot(request: request)) }
-    case .takeWithSlot(let request):
-      guard world.deeds.turn == .called, world.deeds.request == request else { return }
+      change(&world, &actor) { $0.turnHasCome(holdingKeys: holdsKeys) }
+    case .takeWithSlot:
+      guard world.deeds.turn == .called else { return }
       world.deeds.turn = world.deeds.isKeyFree ? .holding : .waiting
-      if world.deeds.turn == .holding { actor.go(on: .grant(request: request)) }
-    case .startMember(let hasKeys):
-      switch world.core.start(by: nil, slot: hasKeys ? .withKeys : .own) {
+      if world.deeds.turn == .holding { actor.go(on: .startMember) }
+    case .startMember:
+      switch world.core.start(by: nil, hasSlot: true) {
       case .execute, .skip: close(&world)
-      case .ignore: break
+      case .ignore: actor.go(on: .giveBack)
       default: world.promise(false, "it cannot be started")
       }
+    case .giveBack:
+      if world.deeds.turn == .holding { world.deeds.turn = .idle }
+      actor.go(on: .requestSlotAgain)
+    case .requestSlotAgain: change(&world, &actor) { $0.requestSlotAgain() }
     case .take:
       world.deeds.waitsStarted = world.isStarted
       if world.deeds.turn == .holding || world.deeds.turn == .over { return }
@@ -237,13 +231,21 @@ enum LedgerStep: InterleavedStep {
   private func carryOut(_ action: OperationCore.WaitAction, _ world: inout LedgerWorld, _ actor: inout Actor) {
     switch action {
     case .none, .notifyOfCancellation, .startInside, .resume: break
-    case .requestTurn: actor.go(on: .request)
-    case .withdrawTurn(_, let request): actor.go(on: .leaveWaitQueues(request: request))
+    case .requestTurn: actor.go(on: .arrive)
+    case .withdrawTurn: actor.go(on: .leaveWaitQueues)
     case .open(let gate): actor.go(on: .openGate(world.index(of: gate)), .gateDidOpen)
-    case .notify(_, _, _, let hasSlot): if world.isMember { actor.spawn([.startMember(hasKeys: hasSlot)]) }
+    case .notify: if world.isMember { actor.go(on: .arrive) }
     case .prepareInputs:
       if world.core.lifecycle.resume(after: .turn) { close(&world) }
     }
+  }
+
+  private func turnComes(_ world: inout LedgerWorld, _ actor: inout Actor) {
+    world.deeds.turn = world.takesSlot ? .holding : .called
+    if world.isMember { return actor.spawn([world.takesSlot ? .startMember : .takeWithSlot]) }
+    actor.go(on: .call)
+    // A call that was made earlier may arrive late.
+    actor.spawn([.call])
   }
 
   private func goOn(_ world: inout LedgerWorld, _ actor: inout Actor) {

@@ -64,16 +64,16 @@ struct ScheduleInterleavingTests {
     #expect(areNew == [true, false, true, false, false] && schedule.isDraining)
   }
 
-  @Test func whileAMemberTakesItsKeys_noOtherStarts() {
+  @Test func whileSeveralMembersArrive_noneStarts() {
     var schedule = GroupSchedule()
-    let (first, second) = (AsyncOperation(), AsyncOperation())
+    let member = AsyncOperation()
     _ = ScheduleWorld.begin(&schedule)
-    let grant = schedule.becameReady(first, .normal, isCalled: true, takenNext: false)
-    let none = schedule.becameReady(second, .normal, takenNext: false)
-    let (called, early) = (schedule.takeCalled(), schedule.take())
-    #expect(grant == .grant && none == .none && called?.operation === first && early == nil)
-    let (runner, next) = (schedule.endOffer(), schedule.take())
-    #expect(runner == .addRunner && next?.member === second)
+    schedule.offers += 1
+    schedule.becameReady(member, .normal)
+    let (none, early) = (schedule.requestRunner(), schedule.take())
+    schedule.offers -= 1
+    let (runner, next) = (schedule.requestRunner(), schedule.take())
+    #expect(none == .none && early == nil && runner == .addRunner && next?.member === member)
   }
 
   @Test mutating func groupToWhichMembersAreBeingAdded_doesNotEnd() {
@@ -169,7 +169,7 @@ struct ScheduleWorld: InterleavedWorld {
 
   mutating func beginAdding(_ members: [Int]) {
     schedule.beginAddition(of: members.count)
-    if members.count > 1 { schedule.postponeStarts() }
+    if members.count > 1 { schedule.startObstacles += 1 }
     deeds.coming += 1
   }
 
@@ -231,8 +231,8 @@ enum ScheduleStep: InterleavedStep {
       world.deeds.ready += ready
       for member in ready { world.schedule.ready.append(ScheduleWorld.operations[member], .normal) }
       world.schedule.endAddition()
-      let runner = members.count > 1 ? world.schedule.resumeStarts() : world.schedule.requestRunner()
-      carryOut(runner, &world, &actor)
+      if members.count > 1 { world.schedule.startObstacles -= 1 }
+      carryOut(world.schedule.requestRunner(), &world, &actor)
       endIfDone(&world)
     case .cancel(let member):
       guard !world.deeds.started.contains(member), world.deeds.wereCancelled.insert(member).inserted else { return }
@@ -245,7 +245,8 @@ enum ScheduleStep: InterleavedStep {
     case .becomeReady(let member, let takenNext):
       world.deeds.ready.append(member)
       let operation = ScheduleWorld.operations[member]
-      carryOut(world.schedule.becameReady(operation, .normal, takenNext: takenNext), &world, &actor)
+      world.schedule.becameReady(operation, .normal)
+      carryOut(world.schedule.requestRunner(takenNext: takenNext), &world, &actor)
     case .split(let steps): actor.spawn(steps)
     case .begin:
       let needsPermits = ScheduleWorld.begin(&world.schedule)
@@ -332,14 +333,14 @@ enum ScheduleStep: InterleavedStep {
       // A member that was cancelled while it was ready has finished without a slot. The core refuses the second start.
       world.promise(world.deeds.wereCancelled.contains(member), "a member was handed out twice")
       carryOut(runner, &world, &actor)
-      if next.slot == .own {
+      if next.hasSlot {
         world.schedule.ready.returnSlot()
         carryOut(world.schedule.requestRunner(), &world, &actor)
       }
       endIfDone(&world)
       return actor.go(on: again)
     }
-    if next.slot == .own { world.deeds.slots.insert(member) }
+    if next.hasSlot { world.deeds.slots.insert(member) }
     let here = !world.members[member].isAsynchronous
     if !here { actor.spawn([.settle(member, here: false)]) }
     carryOut(runner, &world, &actor)
@@ -349,7 +350,6 @@ enum ScheduleStep: InterleavedStep {
   private func carryOut(_ request: GroupSchedule.RunnerRequest, _ world: inout World, _ actor: inout Actor) {
     switch request {
     case .none: return
-    case .grant: world.promise(false, "no member has keys")
     case .addRunner:
       world.deeds.runners += 1
       actor.spawn([.startMembers])

@@ -154,10 +154,8 @@ struct GroupCancellationTests: NotingSuite {
     _ = schedule.endIfDone()
     #expect(!schedule.life.isRunning)
     schedule.putBack(member, ReadyList.Rank(priority: -4, ticket: 0))
-    _ = schedule.becameReady(member, .normal, isCalled: true, takenNext: false)
     schedule.wasCancelled(member, wasNotReady: true)
-    _ = schedule.becameReady(member, .normal, takenNext: false)
-    _ = schedule.wasGranted(member, takenNext: false)
+    schedule.becameReady(member, .normal)
     #expect(schedule.takeStaleEntries().isEmpty)
   }
 }

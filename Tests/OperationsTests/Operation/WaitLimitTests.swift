@@ -239,17 +239,15 @@ struct WaitLimitTests {
     for _ in 0..<200 {
       try await single.run(late(limit))
       try await queue.run(late(limit).exclusive("key", in: domain))
-      await withKnownIssue("On a busy machine, a few of a thousand members expire.", isIntermittent: true) {
-        let group = GroupOperation("group", maxConcurrentOperationCount: 1).started()
-        defer { group.finish() }
-        let members = [late(limit), late(limit).exclusive("key", in: domain), late(limit)]
-        queue.addOperation(ResultOperation { group.addOperation(members[2]) }.waits(for: members[1]))
-        for member in members[..<2] {
-          group.addOperation(member)
-          try await member.completed()
-        }
-        try await members[2].completed()
+      let group = GroupOperation("group", maxConcurrentOperationCount: 1).started()
+      defer { group.finish() }
+      let members = [late(limit), late(limit).exclusive("key", in: domain), late(limit)]
+      queue.addOperation(ResultOperation { group.addOperation(members[2]) }.waits(for: members[1]))
+      for member in members[..<2] {
+        group.addOperation(member)
+        try await member.completed()
       }
+      try await members[2].completed()
     }
   }
 
@@ -258,7 +256,7 @@ struct WaitLimitTests {
     var schedule = GroupSchedule()
     _ = schedule.begin(group, in: GroupQueue(of: group), draining: false)
     schedule.limit = 2
-    for member in members { _ = schedule.becameReady(member, .normal, takenNext: false) }
+    for member in members { schedule.becameReady(member, .normal) }
     #expect(members.map { schedule.giveSlot(to: $0) } == [true, true, false])
     if suspending { schedule.isSuspended = true } else { schedule.limit = 1 }
     #expect(schedule.mayHandOut != suspending && schedule.ready.slotsTaken == 0 && schedule.ready.count == 3)

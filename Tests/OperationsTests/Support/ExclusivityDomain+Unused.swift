@@ -13,37 +13,73 @@ extension KeyTable {
 
 /// A claimant of a table of keys that is tested as a value.
 final class TestClaimant: KeyClaimant, @unchecked Sendable {
-  /// The free slots of a group. The test copies them in and out if it copies the table.
-  final class Slots: Sendable {
-    private let free: Locked<Int>
-
-    init(_ count: Int) { free = Locked(count) }
-
-    var count: Int {
-      get { free.withLock { $0 } }
-      set { free.withLock { $0 = newValue } }
-    }
-  }
-
   private let givenName: String
-  private let slots: Slots?
 
-  init(_ name: String, _ slots: Slots? = nil) {
-    (givenName, self.slots) = (name, slots)
+  init(_ name: String, _ room: GroupRoom? = nil) {
+    givenName = name
     super.init()
+    self.room = room
   }
 
   override var name: String? { givenName }
+}
 
-  override func hasRoom(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
-    slots.map { isOffered || $0.count > 0 } ?? true
+/// A group of which the table of keys knows, and which answers it as the engine of a group does.
+struct TestGroup {
+  let room = GroupRoom()
+  var freeSlots: Int
+
+  init(_ freeSlots: Int) { self.freeSlots = freeSlots }
+
+  /// Before a change of a table that is a copy, because all copies share the room.
+  func announce() { _ = room.change(to: freeSlots > 0) }
+
+  /// Changes the number of slots that are in use by the members of the group that hold keys.
+  mutating func change(by count: Int, in table: inout KeyTable) {
+    freeSlots -= count
+    announce()
+    if freeSlots == 0 { table.close(room.place) }
   }
 
-  override func takeSlot(_ rank: KeyEntry.Rank, isOffered: Bool) -> Bool {
-    guard let slots, isOffered || slots.count > 0 else { return false }
-    if !isOffered { slots.count -= 1 }
+  mutating func enter(
+    _ claimant: KeyClaimant,
+    inside enclosing: [KeyTicket],
+    in table: inout KeyTable,
+    _ effects: inout [KeyTable.Effect]
+  ) {
+    let hasSlot = freeSlots > 0
+    if let ticket = claimant.ticket {
+      table.comeBack(ticket, at: room.place, hasSlot: hasSlot, &effects)
+    } else {
+      table.enter(claimant, inside: enclosing, at: room.place, hasSlot: hasSlot, &effects)
+    }
+    switch claimant.ticket.flatMap({ table.state(of: $0) }) {
+    case .holding: change(by: 1, in: &table)
+    case .called: effects.append(.call(claimant, isAnswered: false))
+    default: break
+    }
+  }
+
+  /// Before a member leaves.
+  mutating func returnSlot(in table: inout KeyTable) {
+    change(by: -1, in: &table)
+    while let next = called(in: table).first.flatMap({ table.claimant($0.ticket) }), !table.recall(next) {}
+  }
+
+  private func called(in table: KeyTable) -> [KeyEntry.Rank] {
+    table.entries.all.filter { $0.place == room.place && $0.state.isCalled }.map(\.rank).sorted()
+  }
+
+  /// Answers the first call, or lets the first called member take its keys. Returns whether there is one.
+  mutating func answer(_ table: inout KeyTable, _ effects: inout [KeyTable.Effect]) -> Bool {
+    let called = called(in: table)
+    let asked = called.filter { table.state(of: $0.ticket) == .called(until: .max) }
+    guard let first = freeSlots > 0 ? called.first : asked.first, let claimant = table.claimant(first.ticket) else {
+      return false
+    }
+    table.answer(claimant, hasSlot: freeSlots > 0, &effects)
+    if table.state(of: first.ticket) == .holding { change(by: 1, in: &table) }
+    table.serve(&effects)
     return true
   }
-
-  override func returnSlot() { slots?.count += 1 }
 }

@@ -48,7 +48,7 @@ extension GroupEngine.State {
     progress.add(count)
     let postponesStarts =
       count > 1 || isCancelled || errorPolicy == .cancelDependents || !memberObservers.isEmpty
-    if postponesStarts { schedule.postponeStarts() }
+    if postponesStarts { schedule.startObstacles += 1 }
     let forgotten = schedule.ready.flows.forgetIdleFlows()
     return Addition(count: count, policy: errorPolicy, postponesStarts: postponesStarts, forgottenFlows: forgotten)
   }
@@ -71,8 +71,8 @@ extension GroupEngine.State {
       }
     }
     schedule.endAddition(skipped: skipped)
-    let runner = addition.postponesStarts ? schedule.resumeStarts() : schedule.requestRunner()
-    var action = GroupEngine.Action(runner: runner, outcome: schedule.endIfDone())
+    if addition.postponesStarts { schedule.startObstacles -= 1 }
+    var action = proceed()
     action.waiters = roomWaiters.take(downTo: members.count, from: count)
     action.updatesProgress = progress.isFollowed
     return (action, offers, schedule.isDraining)
@@ -110,7 +110,7 @@ extension GroupEngine {
     if group.isCancelled { cancelMembers(of: addition) }
     if addition.policy == .cancelDependents { for member in addition.operations { cancelIfDependencyFailed(member) } }
     let (action, offers, isDraining) = state.withLock { $0.commit(addition) }
-    for (member, claim, priority, _) in addition.members where claim.isReady { moveMember(member, from: priority) }
+    for (member, claim, priority, _) in addition.members where claim.isReady { moveMember(member, nil, from: priority) }
     if isDraining { cancelMembers(of: addition) }
     if offers {
       let ready = addition.members.filter { $0.claim.isReady }

@@ -21,12 +21,12 @@ extension GroupEngine {
       // The members are read last, so that they include ready ones that other threads add meanwhile.
       let ready = state.withLock { $0.schedule.ready.takeAll() }
       offer(members, ready: Set(ready.map { ObjectIdentifier($0) }))
-      carryOut(state.withLock { $0.schedule.endOffer() })
+      change { $0.offers -= 1 }
     }
     let (group, action) = state.withLock { state in
       let group = state.schedule.mayHandOut ? nil : state.schedule.beginTime()
       state.schedule.endAddition()
-      return (group, Action(runner: state.schedule.requestRunner(), outcome: state.schedule.endIfDone()))
+      return (group, state.proceed())
     }
     group?.startDeadline()
     carryOut(action)
@@ -35,7 +35,7 @@ extension GroupEngine {
   /// Adds ready members to the schedule, and lets members with keys wait their turn, in the order of the members.
   /// None of them starts before the last has been added, because it may make another member ready.
   func offer(_ members: [AsyncOperation], ready: Set<ObjectIdentifier>) {
-    state.withLock { $0.schedule.beginOffer() }
+    state.withLock { $0.schedule.offers += 1 }
     for member in members {
       if ready.contains(ObjectIdentifier(member)) {
         becameReady(member)
@@ -43,23 +43,24 @@ extension GroupEngine {
         member.changeWait { $0.groupDidStart(self) }
       }
     }
-    carryOut(state.withLock { $0.schedule.endOffer() })
+    change { $0.offers -= 1 }
   }
 
-  func becameReady(_ member: AsyncOperation, number: Int? = nil, isCalled: Bool = false) {
+  /// A member without keys needs a slot.
+  func becameReady(_ member: AsyncOperation, number: Int? = nil) {
     let takenNext = GroupRunner.isAboutToTake(from: self)
-    let (priority, flow) = (member.queuePriority, isCalled ? nil : member.flow)
-    let request = state.withLock {
-      $0.schedule.becameReady(member, priority, of: flow, number: number, isCalled: isCalled, takenNext: takenNext)
+    let (priority, flow) = (member.queuePriority, member.flow)
+    let action = state.withLock { state in
+      state.schedule.becameReady(member, priority, of: flow, number: number)
+      return state.proceed(takenNext: takenNext)
     }
-    moveMember(member, from: priority)
-    carryOut(request)
+    moveMember(member, nil, from: priority)
+    carryOut(action)
   }
 
   func carryOut(_ request: GroupSchedule.RunnerRequest) {
     switch request {
     case .none: return
-    case .grant: Trampoline.run { [self] in grantSlots() }
     case .addRunner: Trampoline.run { [self] in startMembers() }
     case .watch:
       // A member can finish inside `execute()`, and then continue for long, or wait for the member that is next.
@@ -68,25 +69,6 @@ extension GroupEngine {
         carryOut(state.withLock { $0.schedule.endWatch() })
       }
     }
-  }
-
-  /// Lets the members that have been called take their keys before those of other groups can.
-  private func grantSlots() {
-    while let (member, rank) = state.withLock({ $0.schedule.takeCalled() }) {
-      // The priority is read anew, without the lock, because a subclass can override it.
-      switch member.takeKeysAsMember(at: member.queuePriority.rawValue) {
-      case .away, .waiting, .holding, .replaced, .lending: break
-      // Another member took the slot.
-      case .called: becameReady(member, number: rank.ticket, isCalled: true)
-      // It was cancelled, or another thread has let it wait again.
-      case nil:
-        state.withLock { state in
-          state.schedule.ready.returnSlot()
-          state.schedule.wasCancelled(member, wasNotReady: true)
-        }
-      }
-    }
-    carryOut(state.withLock { $0.schedule.endOffer() })
   }
 
   /// Starts a few members that any thread can start, up to one that needs a runner. Until then, the runner stays requested,
@@ -147,7 +129,6 @@ extension GroupEngine {
 
   /// Returns false if the member has a lower priority now, and was put back.
   private func prepare(_ next: GroupSchedule.HandOut) -> Bool {
-    next.notice?()
     (next.member as? PlainMember)?.adoptChanges()
     guard let rank = next.rank else { return true }
     // Read without the lock, because a subclass can override it.
@@ -158,18 +139,15 @@ extension GroupEngine {
   }
 
   private func start(_ next: GroupSchedule.HandOut, by runner: GroupRunner) {
-    if next.member.startAsMember(by: runner, number: next.rank?.ticket, slot: next.slot) { return }
-    if next.slot == .own { releaseSlot(of: next.member) }
+    if next.member.startAsMember(by: runner, number: next.rank?.ticket, hasSlot: next.hasSlot) { return }
+    guard let keys = next.keys else { return next.hasSlot ? releaseSlot(of: next.member) : () }
+    leave(keys, of: next.member, for: .pause)
+    // It may have become ready again while it held its keys.
+    next.member.changeWait { $0.requestSlotAgain() }
   }
 
-  /// Called when a member needs no slot without having finished. If `member` is nil, the slot was returned with its keys.
-  func releaseSlot(of member: AsyncOperation?) {
-    let action = state.withLock { state in
-      if let member { state.schedule.ready.returnSlot(of: ObjectIdentifier(member)) }
-      return Action(runner: state.schedule.requestRunner(), outcome: state.schedule.endIfDone())
-    }
-    carryOut(action)
-  }
+  /// Called when a member without keys needs no slot without having finished.
+  func releaseSlot(of member: AsyncOperation) { change { $0.ready.returnSlot(of: ObjectIdentifier(member)) } }
 
   // MARK: Finishing members and the group
 
@@ -203,25 +181,25 @@ extension GroupEngine {
     let action = state.withLock { state in
       guard state.schedule.life.isRunning || state.schedule.life.isGathering else { return Action() }
       if end.announcesSlot { state.schedule.returningSlots -= 1 }
-      if end.holdsSlot { state.schedule.ready.returnSlot(of: id) }
+      if end.ownsSlot { state.schedule.ready.returnSlot(of: id) }
       // It was cancelled when its pause was over.
-      if end.extras?.pause != nil { state.schedule.removeEntry(of: id) }
-      let (runner, count) = (state.schedule.requestRunner(takenNext: takenNext), state.members.count)
+      if end.extras?.pause != nil { state.schedule.ready.remove(id) }
+      let count = state.members.count
       // The caller has another reference, so nothing is released under the lock.
       _ = state.members.remove(index)
       state.schedule.resultWasProcessed()
       state.progress.complete(member)
-      return Action(
-        runner: runner,
-        outcome: state.schedule.endIfDone(),
-        waiters: state.roomWaiters.take(downTo: state.members.count, from: count),
-        updatesProgress: state.progress.isFollowed
-      )
+      var action = state.proceed(takenNext: takenNext)
+      action.waiters = state.roomWaiters.take(downTo: state.members.count, from: count)
+      action.updatesProgress = state.progress.isFollowed
+      return action
     }
     carryOut(action)
   }
 
   func carryOut(_ action: Action) {
+    if let room = action.filledRoom { KeyRegistry.change { $0.close(room.place, &$1) } }
+    if !action.keyEffects.isEmpty { KeyRegistry.carryOut(action.keyEffects) }
     carryOut(action.runner)
     for waiter in action.waiters { waiter() }
     if action.updatesProgress { updateProgress() }

@@ -7,6 +7,8 @@ import Synchronization
 final class GroupEngine: @unchecked Sendable {
   struct State {
     var schedule = GroupSchedule()
+    /// Nil if no member has waited for keys.
+    var room: GroupRoom?
     var members = NumberedList<AsyncOperation>()
     /// The plain Foundation members of a group that has not started, which do not report when they gain a dependency.
     var plainMembers: [PlainMember] = []
@@ -38,6 +40,9 @@ final class GroupEngine: @unchecked Sendable {
 
   /// What the caller must do after releasing the lock.
   struct Action {
+    var keyEffects: [KeyTable.Effect] = []
+    /// Others may pass the members that wait for their keys.
+    var filledRoom: GroupRoom?
     var runner = GroupSchedule.RunnerRequest.none
     var outcome = GroupSchedule.Outcome.proceed
     var waiters: [Waiter] = []
@@ -89,8 +94,7 @@ final class GroupEngine: @unchecked Sendable {
     let action = state.withLock { state in
       state.schedule.wake(owner)
       change(&state.schedule)
-      let (runner, outcome) = (state.schedule.requestRunner(), state.schedule.endIfDone())
-      return Action(runner: runner, outcome: outcome, waiters: state.schedule.takeNotice().map { [$0] } ?? [])
+      return state.proceed()
     }
     carryOut(action)
   }
@@ -129,19 +133,12 @@ final class GroupEngine: @unchecked Sendable {
 
   // MARK: Events of members
 
-  func memberHasSlot(_ member: AsyncOperation) {
-    let takenNext = GroupRunner.isAboutToTake(from: self)
-    carryOut(state.withLock { $0.schedule.wasGranted(member, takenNext: takenNext) })
-  }
-
   /// Moves a member to its priority, unless it has its place by that. Who changed it before the member had a place did not.
-  func moveMember(_ member: AsyncOperation, from former: Operation.QueuePriority? = nil) {
+  func moveMember(_ member: AsyncOperation, _ keys: KeyRequest?, from former: Operation.QueuePriority? = nil) {
     let priority = member.queuePriority
-    if priority != former { state.withLock { $0.schedule.move(member, to: priority) } }
+    if priority == former { return }
+    change { $0.move(member, keys, to: priority) }
   }
-
-  /// Whether a member that waits for no more than a slot has one, which it is given if there is one for it.
-  func isAboutToStart(_ member: AsyncOperation) -> Bool { state.withLock { $0.schedule.giveSlot(to: member) } }
 
   func memberReportsProgress(_ member: AsyncOperation, index: Int) {
     if let part = MemberPart(member, index: index) { state.withLock { $0.weigh(part) } }

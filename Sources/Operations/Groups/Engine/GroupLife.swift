@@ -75,15 +75,16 @@ extension GroupSchedule {
     let member: AsyncOperation
     /// The rank of a ready member. The runner must put it back if it has a lower priority now.
     var rank: ReadyList.Rank?
-    var slot = MemberSlot.own
+    /// The keys that a member holds with its slot, until the runner has started it or given them back.
+    var keys: KeyRequest?
     var runner = RunnerRequest.none
-    var notice: (@Sendable () -> Void)?
+
+    /// False if the member was cancelled, and is started to finish.
+    var hasSlot: Bool { rank != nil || keys != nil }
   }
 
   enum RunnerRequest {
     case none
-    /// Members that have been called must take their keys before any other member starts, until ``endOffer()``.
-    case grant
     case addRunner
     /// A runner will take the members when `execute()` returns. The caller must check later whether it has.
     case watch

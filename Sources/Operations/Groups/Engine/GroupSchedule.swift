@@ -11,18 +11,18 @@ struct GroupSchedule {
   /// The number of calls that are adding members or starting the group, which does not end meanwhile.
   private(set) var additions = 0
   var ready = ReadyList()
-  /// The ready members that still have to take their keys.
-  var called = ReadyList()
-  /// The members that have a slot, and wait for a runner to start them.
+  /// The members that have been called, and need a slot to take their keys.
+  var called = DeadlineQueue<ReadyList.Rank, KeyRequest>()
+  /// The members that have a slot, and their keys with it, and wait for a runner to start them.
   var granted = ArrayDeque<HandOut>()
   /// The cancelled members that wait to be started. They finish at once, so neither the limit nor a suspension applies.
   var cancelled = ArrayDeque<AsyncOperation>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
   private(set) var waitingResults: [AsyncOperation]?
   /// The number of calls that add members before any of them starts, or takes a slot with its keys.
-  private(set) var startObstacles = 0
-  /// The number of calls that let members take their keys, in order and with slots, before any member starts.
-  private(set) var offers = 0
+  var startObstacles = 0
+  /// The number of calls that let several members arrive, and take their keys, before any member starts.
+  var offers = 0
   var isRunnerRequested = false
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
   private(set) var isRunnerWatched = false
@@ -31,8 +31,6 @@ struct GroupSchedule {
   var isSuspended = false { didSet { if isSuspended { takeBackSlots() } else { stopAwaitingMember() } } }
   /// The number of members that have ended, and are about to return their slots.
   var returningSlots = 0
-  /// Called when there is no slot for a member that waits for its keys any more.
-  private var whenFull: (@Sendable () -> Void)?
 
   var staysOpen: Bool {
     get { openness == .untilClosed }
@@ -47,22 +45,16 @@ struct GroupSchedule {
 
   private var hasNoMembers: Bool { unfinishedMembers == 0 && additions == 0 }
 
-  private var hasNoneReady: Bool { ready.isEmpty && called.isEmpty && granted.isEmpty && cancelled.isEmpty }
+  private var hasNoneReady: Bool { ready.isEmpty && called.count == 0 && granted.isEmpty && cancelled.isEmpty }
 
   var maySlotsBeTaken: Bool { life.isRunning && startObstacles == 0 && !isSuspended }
 
   @inline(__always) var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || ready.slotsTaken < limit) }
 
-  mutating func notifyWhenFull(_ body: @escaping @Sendable () -> Void) { if whenFull == nil { whenFull = body } }
-
-  /// - Returns: What the caller must call, if there is no slot any more.
-  mutating func takeNotice() -> (@Sendable () -> Void)? { whenFull != nil && !hasRoom ? whenFull.take() : nil }
-
   @inline(__always)  // Otherwise each call would copy the schedule. The same applies to the other inlined getters.
   var mayHandOut: Bool {
-    if hasNoneReady || startObstacles > 0 || offers > 0 { return false }
-    if !granted.isEmpty || !cancelled.isEmpty || isDraining { return true }
-    return hasRoom && !ready.isEmpty && !isCalledNext
+    if startObstacles > 0 || offers > 0 { return false }
+    return !granted.isEmpty || !cancelled.isEmpty || (!ready.isEmpty && (isDraining || hasRoom))
   }
 
   private mutating func stopAwaitingMember() { if openness == .untilFirstMember { openness = .none } }
@@ -70,12 +62,12 @@ struct GroupSchedule {
   // MARK: The life of the group
 
   /// Begins to start the group, until ``endAddition(skipped:)``. Returns whether members have keys, so that none starts
-  /// before ``endOffer()``. Nil if the group has been started before.
+  /// during the offer. Nil if the group has been started before.
   mutating func begin(_ group: GroupOperation, in queue: GroupQueue, draining: Bool) -> Bool? {
     guard case .gathering(let needTurns) = life else { return nil }
     life = draining ? .running(group, queue) : .starting(group, queue)
     if draining { request(.drain) }
-    if needTurns { beginOffer() }
+    if needTurns { offers += 1 }
     if isSuspended, hasNoMembers, openness == .none { openness = .untilFirstMember }
     additions += 1
     return needTurns
@@ -160,56 +152,41 @@ struct GroupSchedule {
     return false
   }
 
-  /// `number` is that of a member that has arrived before. `takenNext` means that the runner whose member made this one
-  /// ready is about to take the next member.
+  /// `number` is that of a member that has arrived before.
   mutating func becameReady(
     _ member: AsyncOperation,
     _ priority: Operation.QueuePriority,
     of flow: ExclusivityKey? = nil,
-    number: Int? = nil,
-    isCalled: Bool = false,
-    takenNext: Bool
-  ) -> RunnerRequest {
-    if hasEnded { return requestRunner(takenNext: takenNext) }
-    let rank = ReadyList.Rank(priority: priority.rawValue, ticket: number ?? ready.makeNumber())
-    if isCalled { called.insert(member, rank) } else { ready.insert(member, rank, of: flow) }
-    return requestRunner(takenNext: takenNext)
-  }
-
-  mutating func wasGranted(_ member: AsyncOperation, takenNext: Bool) -> RunnerRequest {
-    if !hasEnded { granted.append(HandOut(member: member, slot: .withKeys)) }
-    return requestRunner(takenNext: takenNext)
+    number: Int? = nil
+  ) {
+    if hasEnded { return }
+    ready.insert(member, ReadyList.Rank(priority: priority.rawValue, ticket: number ?? ready.makeNumber()), of: flow)
   }
 
   /// Adds a cancelled member. While the group drains, a ready one needs no other entry.
   mutating func wasCancelled(_ member: AsyncOperation, wasNotReady: Bool) {
     if hasEnded || (isDraining && !wasNotReady) { return }
-    if !wasNotReady { removeEntry(of: ObjectIdentifier(member)) }
+    if !wasNotReady { ready.remove(ObjectIdentifier(member)) }
     cancelled.append(member)
   }
 
   /// Removes the entries of members that have finished, which the caller releases.
-  mutating func takeStaleEntries() -> [AsyncOperation] {
+  mutating func takeStaleEntries() -> [AnyObject] {
     if hasNoneReady { return [] }
     let granted = exchange(&granted, with: ArrayDeque()).all.compactMap { $0?.member }
-    return ready.takeAll() + called.takeAll() + granted + exchange(&cancelled, with: ArrayDeque()).all.compactMap { $0 }
+    return ready.takeAll() + called.removeAll() + granted
+      + exchange(&cancelled, with: ArrayDeque()).all.compactMap { $0 }
   }
 
-  mutating func removeEntry(of member: ObjectIdentifier) { if ready.remove(member) == nil { called.remove(member) } }
-
-  mutating func move(_ member: AsyncOperation, to priority: Operation.QueuePriority) {
+  mutating func move(_ member: AsyncOperation, _ keys: KeyRequest?, to priority: Operation.QueuePriority) {
     guard needTurn() else { return }
-    ready.move(member, to: priority)
-    called.move(member, to: priority)
+    if let keys { if leaveCalled(keys) { call(keys, priority.rawValue) } } else { ready.move(member, to: priority) }
   }
 
   // MARK: Running members
 
+  /// `takenNext` means that the runner whose member made another one ready is about to take the next member.
   mutating func requestRunner(takenNext: Bool = false) -> RunnerRequest {
-    if !called.isEmpty, hasRoom, !isDraining, offers == 0 {
-      beginOffer()
-      return .grant
-    }
     guard life.isRunning, !isRunnerRequested, mayHandOut else { return .none }
     if takenNext {
       if isRunnerWatched { return .none }
@@ -232,9 +209,7 @@ struct GroupSchedule {
     return isRunnerRequested ? next : nil
   }
 
-  @inline(__always) private var next: AsyncOperation? {
-    granted.first?.member ?? cancelled.first ?? ready.first ?? called.first
-  }
+  @inline(__always) private var next: AsyncOperation? { granted.first?.member ?? cancelled.first ?? ready.first }
 
   mutating func take(_ member: AsyncOperation) -> HandOut? { next === member && !isDraining ? take() : nil }
 
@@ -245,28 +220,14 @@ struct GroupSchedule {
     if let handOut = granted.popFirst() {
       next = handOut
     } else if let member = cancelled.popFirst() {
-      next = HandOut(member: member, slot: .none)
-    } else if let (member, rank, _) = takeReady() {
+      next = HandOut(member: member)
+    } else if let (member, rank) = ready.popFirst() {
+      ready.slotsTaken += 1
       next = HandOut(member: member, rank: rank)
     }
     // The observers of a cancelled member are called before the last slot is used, and not beside its member.
-    if next?.slot != MemberSlot.none || limit < 0 || ready.slotsTaken + 1 < limit { next?.runner = requestRunner() }
-    next?.notice = takeNotice()
+    if next?.hasSlot == true || limit < 0 || ready.slotsTaken + 1 < limit { next?.runner = requestRunner() }
     return next
-  }
-
-  mutating func beginOffer() { offers += 1 }
-
-  mutating func endOffer() -> RunnerRequest {
-    offers -= 1
-    return requestRunner()
-  }
-
-  mutating func postponeStarts() { startObstacles += 1 }
-
-  mutating func resumeStarts() -> RunnerRequest {
-    startObstacles -= 1
-    return requestRunner()
   }
 
   // MARK: Processing results

@@ -1,55 +1,65 @@
 /// Which ready members get the free slots.
 extension GroupSchedule {
-  private func freeSlots(isOffered: Bool = false) -> Int {
-    limit < 0 ? .max : max(limit - ready.slotsTaken + (isOffered ? 1 : 0), 0)
+  private var freeSlots: Int { limit < 0 ? .max : max(limit - ready.slotsTaken, 0) }
+
+  /// Whether a slot is left when all members that wait for no more than a slot have one.
+  var hasRoomForMore: Bool { life.isRunning && !isSuspended && freeSlots > ready.count + called.count }
+
+  // MARK: Members with keys
+
+  /// A member needs a slot to take its keys.
+  mutating func call(_ keys: KeyRequest, _ priority: Int) {
+    if let number = keys.number {
+      keys.place = called.add(keys, at: ReadyList.Rank(priority: priority, ticket: number))
+    }
   }
 
-  @inline(__always) var isCalledNext: Bool {
-    called.firstRank.map { first in ready.firstRank.map { first < $0 } ?? true } ?? false
-  }
-
-  /// Whether a member could start if its keys were free: more slots are free than ready members come before it.
-  func hasRoom(at rank: ReadyList.Rank, isOffered: Bool) -> Bool {
-    let free = freeSlots(isOffered: isOffered)
-    if !maySlotsBeTaken || free == 0 { return false }
-    return free > ready.count || ready.count(before: rank, limit: free, isSlotOffered: isOffered) < free
-  }
-
-  /// Takes a slot for a member whose keys are free, unless ready members come first.
-  mutating func takeSlot(at rank: ReadyList.Rank, isOffered: Bool) -> Bool {
-    if !hasRoom(at: rank, isOffered: isOffered) { return false }
-    if !isOffered { ready.slotsTaken += 1 }
+  @discardableResult
+  mutating func leaveCalled(_ keys: KeyRequest) -> Bool {
+    guard let place = keys.place.take() else { return false }
+    _ = called.remove(place)
     return true
   }
 
-  /// Gives the free slots to the ready members, up to one that still has to take its keys, which is returned. The
-  /// caller returns its slot if it does not take them.
-  mutating func takeCalled() -> (operation: AsyncOperation, rank: ReadyList.Rank)? {
-    while hasRoom, !isDraining, !called.isEmpty, let (member, rank, isCalled) = takeReady() {
-      if isCalled { return (member, rank) }
-      granted.append(HandOut(member: member, rank: rank))
-    }
-    return nil
+  @inline(__always) var mayTakeKeys: Bool { called.count > 0 && hasRoom && !isDraining }
+
+  private var isCalledNext: Bool {
+    called.earliest.map { first in ready.firstRank.map { first < $0 } ?? true } ?? false
   }
 
-  /// Gives a slot to the first ready member, which may still have to take its keys.
-  mutating func takeReady() -> (operation: AsyncOperation, rank: ReadyList.Rank, isCalled: Bool)? {
-    let isCalled = isCalledNext
-    guard let (member, rank) = isCalled ? called.popFirst() : ready.popFirst() else { return nil }
-    ready.slotsTaken += 1
-    return (member, rank, isCalled)
+  /// Gives the free slots to the ready members that come before the first one that has been called.
+  mutating func grantBeforeCalled() { while mayTakeKeys, !isCalledNext { grantFirst() } }
+
+  /// Returns the first member that has been called, if it comes next and there is a slot for it.
+  mutating func popCalled() -> KeyRequest? {
+    guard mayTakeKeys, isCalledNext, let (_, keys) = called.popFirst() else { return nil }
+    keys.place = nil
+    return keys
   }
+
+  private mutating func grantFirst() {
+    guard let (member, rank) = ready.popFirst() else { return }
+    ready.slotsTaken += 1
+    granted.append(HandOut(member: member, rank: rank))
+  }
+
+  /// Gives a slot to a member that has taken its keys.
+  mutating func grantSlot(to member: AsyncOperation, _ keys: KeyRequest) {
+    ready.slotsTaken += 1
+    let flow = keys.flow.map { ready.flows.index(of: $0) }
+    ready.flows.begin(ObjectIdentifier(member), at: flow)
+    granted.append(HandOut(member: member, keys: keys))
+  }
+
+  // MARK: Members without keys
 
   /// Gives the free slots to the first ready members. Returns whether a member that waits for no more than a slot has one,
   /// or will have one that is being returned.
-  mutating func giveSlot(to member: AsyncOperation) -> Bool {
+  mutating func giveSlot(to member: AsyncOperation, _ keys: KeyRequest? = nil) -> Bool {
     let maySlotsBeGiven = life.isRunning && !isSuspended
-    while maySlotsBeGiven, freeSlots() > (isCalledNext ? called.count : 0), let (next, rank) = ready.popFirst() {
-      ready.slotsTaken += 1
-      granted.append(HandOut(member: next, rank: rank))
-    }
-    guard ready.contains(member) || called.contains(member) else { return true }
-    return maySlotsBeGiven && freeSlots() >= ready.count + called.count - returningSlots
+    while maySlotsBeGiven, freeSlots > called.count, !ready.isEmpty { grantFirst() }
+    guard keys.map({ $0.place != nil }) ?? ready.contains(member) else { return true }
+    return maySlotsBeGiven && freeSlots >= ready.count + called.count - returningSlots
   }
 
   /// Takes back the slots that are not taken with keys, and that no runner has taken yet.
@@ -66,5 +76,5 @@ extension GroupSchedule {
 
 extension OperationCore.End {
   /// Whether the member uses a slot while what waits for its end is notified.
-  var announcesSlot: Bool { holdsSlot && (!dependents.isEmpty || waiters.count > 0) }
+  var announcesSlot: Bool { ownsSlot && (!dependents.isEmpty || waiters.count > 0) }
 }

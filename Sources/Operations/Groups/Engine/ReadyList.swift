@@ -31,23 +31,11 @@ struct ReadyList {
     return places[ObjectIdentifier(operation)] != nil
   }
 
-  /// `isSlotOffered` means that the member that uses one of the slots does not execute.
-  @inline(__always) private func isFlowNext(isSlotOffered: Bool = false) -> Bool {
+  @inline(__always) private func isFlowNext() -> Bool {
     guard let turn = flows.first else { return false }
     guard let rank = firstWithoutFlow else { return true }
-    let executing = slotsTaken - flows.executingCount - (isSlotOffered ? 1 : 0)
+    let executing = slotsTaken - flows.executingCount
     return turn < FlowList.Turn(rank: rank, executing: executing, served: flows.othersServed)
-  }
-
-  /// Returns how many members come before a rank, or `limit`. A member with keys precedes or follows all flows.
-  func count(before rank: Rank, limit: Int, isSlotOffered: Bool) -> Int {
-    let first = isFlowNext(isSlotOffered: isSlotOffered) ? flows.first?.rank : firstWithoutFlow
-    guard let first, first < rank else { return 0 }
-    if flows.count > 0 { return limit }
-    if heap.count > 0 { return heap.count(before: rank, limit: limit) }
-    var count = 0
-    for case (_, let other)? in deque.all.prefix(limit) where other < rank { count += 1 }
-    return count
   }
 
   mutating func makeNumber() -> Int {
@@ -84,7 +72,6 @@ struct ReadyList {
     }
   }
 
-  /// The caller requests a runner when it has offered the slot to the members that wait for keys.
   @discardableResult
   mutating func returnSlot(of member: ObjectIdentifier? = nil) -> Int? {
     slotsTaken -= 1

@@ -5,10 +5,10 @@ extension OperationCore {
   enum WaitAction {
     case none
     case requestTurn(KeyRequest)
-    case withdrawTurn(KeyRequest, request: Int)
+    case withdrawTurn(KeyRequest)
     /// The operation is ready. The caller opens the gate, and reports it open.
     case open(gate: Operation)
-    case notify(GroupEngine?, number: Int?, isCalled: Bool, hasSlot: Bool)
+    case notify(GroupEngine?, number: Int?, KeyRequest?)
     case notifyOfCancellation(GroupEngine, wasNotReady: Bool)
     /// The private operation of another one is ready, or was cancelled before.
     case startInside
@@ -21,9 +21,8 @@ extension OperationCore {
     ledger.add(dependency)
     let hadTurn = lifecycle.phase == .pending(.turn) || lifecycle.phase == .pending(.slot)
     if lifecycle.phase != .pending(.groupStart) { lifecycle.wait(for: .dependencies) }
-    if hadTurn { membership?.slot = .none }
     guard hadTurn, let turn else { return .none }
-    return .withdrawTurn(turn, request: membership?.requests ?? 0)
+    return .withdrawTurn(turn)
   }
 
   mutating func countDown(by count: Int) -> WaitAction {
@@ -38,7 +37,7 @@ extension OperationCore {
     return ledger.isWaiting ? .none : waitForTurn()
   }
 
-  /// Lets an operation with keys wait its turn, unless it still waits for its dependencies.
+  /// Lets an operation of a queue that has keys wait its turn, unless it still waits for its dependencies.
   mutating func requestTurn() -> WaitAction {
     guard lifecycle.phase == .pending(.slot), turn != nil, !lifecycle.isCancelled else { return .none }
     return waitForTurn()
@@ -47,13 +46,9 @@ extension OperationCore {
   private mutating func waitForTurn() -> WaitAction {
     since = .now
     if case .none = place { return becomeReady() }
-    guard let turn, !lifecycle.isCancelled else { return becomeReady() }
-    return request(turn)
-  }
-
-  private mutating func request(_ turn: KeyRequest) -> WaitAction {
+    // A member waits for its keys and a slot at the same time.
+    guard let turn, membership == nil, !lifecycle.isCancelled else { return becomeReady() }
     lifecycle.wait(for: .turn)
-    membership?.requests += 1
     return .requestTurn(turn)
   }
 
@@ -67,47 +62,32 @@ extension OperationCore {
   private var readinessNotice: WaitAction {
     if !isSatisfied || lifecycle.isCancelled { return .none }
     if case .inside = place { return .startInside }
-    let (number, hasSlot) = (membership?.number, membership?.slot == .withKeys)
-    return .notify(engine, number: number, isCalled: turn != nil, hasSlot: hasSlot)
+    return .notify(engine, number: membership?.number, turn)
   }
 
-  mutating func turnHasCome(holdingKeys: Bool, request: Int) -> WaitAction {
-    if holdingKeys, membership != nil { return memberHasKeys(request) }
-    switch lifecycle.phase {
-    case .pending(.turn): return becomeReady()
-    // It was called before, and the call was withdrawn.
-    case .pending(.slot) where membership != nil, .paused(.slot) where membership != nil: return readinessNotice
-    case .suspended(.turn) where holdingKeys: return .prepareInputs
-    case .paused(.turn) where holdingKeys: return resumeAfterPause(of: .turn)
-    case .paused(.turn) where engine != nil:
-      lifecycle.wait(for: .slot)
-      return readinessNotice
-    default: return .none
-    }
-  }
+  /// A member that gave back its slot, because it could not be started, may have become ready meanwhile.
+  func requestSlotAgain() -> WaitAction { lifecycle.phase.wait == .slot ? readinessNotice : .none }
 
-  /// A call that came late may have made the member wait for a slot.
-  private mutating func memberHasKeys(_ request: Int) -> WaitAction {
+  /// The turn of an operation that is no member.
+  mutating func turnHasCome(holdingKeys: Bool) -> WaitAction {
     switch lifecycle.phase {
-    // The thread that requested the turn was late.
-    case .pending(.dependencies): return turn.map { .withdrawTurn($0, request: request) } ?? .none
-    case .pending(.turn), .pending(.slot), .paused(.turn), .paused(.slot):
-      guard request == membership?.requests, membership?.slot != .withKeys, !lifecycle.isCancelled else { return .none }
-      membership?.slot = .withKeys
-      if lifecycle.phase == .pending(.turn) { return becomeReady() }
-      lifecycle.wait(for: .slot)
-      return readinessNotice
-    default: return .none
+    case .pending(.turn): becomeReady()
+    case .suspended(.turn) where holdingKeys: .prepareInputs
+    case .paused(.turn) where holdingKeys: resumeAfterPause(of: .turn)
+    default: .none
     }
   }
 
   /// A paused operation takes its keys again, and a member needs a slot.
   mutating func delayIsOver() -> WaitAction {
     guard lifecycle.phase == .paused(.delay) else { return .none }
-    if let turn { return request(turn) }
-    guard engine != nil else { return resumeAfterPause(of: .delay) }
-    lifecycle.wait(for: .slot)
-    return readinessNotice
+    if engine != nil {
+      lifecycle.wait(for: .slot)
+      return readinessNotice
+    }
+    guard let turn else { return resumeAfterPause(of: .delay) }
+    lifecycle.wait(for: .turn)
+    return .requestTurn(turn)
   }
 
   mutating func resumeAfterPause(of wait: OperationLifecycle.Wait) -> WaitAction {

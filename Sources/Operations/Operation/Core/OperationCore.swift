@@ -1,13 +1,5 @@
 import Foundation
 
-enum MemberSlot {
-  /// It waits, or it was cancelled, and needs none to finish.
-  case none
-  case own
-  /// The member takes the slot, and gives it back, together with its keys.
-  case withKeys
-}
-
 /// The state of an ``AsyncOperation``, guarded by its one lock.
 @safe struct OperationCore {
   /// What starts the operation. Checked to trap with a message of the package when an operation is added twice.
@@ -29,11 +21,10 @@ enum MemberSlot {
     fileprivate var engine: Unmanaged<GroupEngine>?
     fileprivate(set) var runner: GroupRunner?
     fileprivate(set) var index = 0
-    /// The number of its arrival among the members that wait for a slot or for keys.
+    /// The number of its arrival among the members that wait for a slot.
     var number: Int?
-    /// How often the turn of the member has been requested. A turn that has come counts for its own request.
-    var requests = 0
-    var slot = MemberSlot.none
+    /// Whether it uses a slot that it gives back without keys.
+    var ownsSlot = false
   }
 
   struct End {
@@ -49,8 +40,7 @@ enum MemberSlot {
 
     var membership: Membership? { if case .group(let membership) = place { membership } else { nil } }
 
-    /// Whether the member uses a slot that is not given back with its keys.
-    var holdsSlot: Bool { membership?.slot == .own }
+    var ownsSlot: Bool { membership?.ownsSlot == true }
   }
 
   var lifecycle = OperationLifecycle()
@@ -210,8 +200,8 @@ enum MemberSlot {
   /// Returns what starts an operation that is cancelled in this phase, so that it finishes.
   func cancellationNotice(_ phase: OperationLifecycle.Phase) -> WaitAction {
     guard phase.isPending else { return .none }
-    // One that was called has been withdrawn from the ready list.
-    let wasNotReady = phase.isBlocked || bridge.isOpening || (turn != nil && membership?.slot != .withKeys)
+    // A member with keys is in no list, because it has left them.
+    let wasNotReady = phase.isBlocked || bridge.isOpening || turn != nil
     if case .inside = place { return wasNotReady ? .startInside : .none }
     return engine.map { .notifyOfCancellation($0, wasNotReady: wasNotReady) } ?? .none
   }
@@ -248,10 +238,8 @@ enum MemberSlot {
     return isBlocked ? .notReady : .awaitGate
   }
 
-  /// Starts or resumes a member, which has its keys, or was ended and needs none.
-  mutating func start(by runner: GroupRunner?, number: Int? = nil, slot: MemberSlot) -> StartAction {
-    // A member that has its keys is started with them, and in no other way.
-    guard (slot == .withKeys) == (membership?.slot == .withKeys) else { return .ignore }
+  /// Starts or resumes a member, which has a slot and its keys, or was ended and needs none.
+  mutating func start(by runner: GroupRunner?, number: Int? = nil, hasSlot: Bool) -> StartAction {
     let isPending = lifecycle.phase.isPending
     switch lifecycle.phase {
     case .pending: if mustWait { return .ignore }
@@ -259,28 +247,14 @@ enum MemberSlot {
     // It has been started, or has ended, in another way.
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return .ignore
     }
-    if turn != nil, slot != .withKeys, !isPending || !lifecycle.isEnded { return .ignore }
+    if turn != nil, !hasSlot, !isPending || !lifecycle.isEnded { return .ignore }
+    let ownsSlot = hasSlot && turn == nil
     membership?.runner = runner
-    membership?.slot = slot
+    membership?.ownsSlot = ownsSlot
     if let number { membership?.number = number }
     if isPending { return begin(holdingKeys: true) ?? .ignore }
     if case .resume(let pause) = resumeAfterPause(of: .slot) { return .resume(pause) }
     return .ignore
-  }
-
-  /// Begins to take the keys of a member that waits for a slot, with the number of its request.
-  mutating func beginTurn() -> (turn: KeyRequest, request: Int)? {
-    guard lifecycle.phase == .pending(.slot) || lifecycle.phase == .paused(.slot), !lifecycle.isEnded else {
-      return nil
-    }
-    guard let turn, let membership, membership.slot != .withKeys, !bridge.isOpening else { return nil }
-    lifecycle.wait(for: .turn)
-    return (turn, membership.requests)
-  }
-
-  /// The member has been called again, and still waits for a slot.
-  mutating func endTurn() {
-    if lifecycle.phase == .pending(.turn) || lifecycle.phase == .paused(.turn) { lifecycle.wait(for: .slot) }
   }
 
   /// Nil if the operation has been started before.

@@ -1,0 +1,142 @@
+import Foundation
+import Synchronization
+
+/// Whether a group has a slot for a member that waits for its keys, so that others must not pass the member. The table of
+/// keys reads it under its own lock, which a group takes while it holds its lock.
+final class GroupRoom: Sendable {
+  private let hasRoom = Atomic(false)
+  private let isAwaited = Atomic(false)
+
+  /// If this is true, others may wait until it is false.
+  var isLeft: Bool {
+    isAwaited.store(true, ordering: .sequentiallyConsistent)
+    return hasRoom.load(ordering: .sequentiallyConsistent)
+  }
+
+  var place: KeyPlace { .group(ObjectIdentifier(self)) }
+
+  /// Called under the lock of the group. Returns whether others may wait that can pass from now on.
+  func change(to hasRoom: Bool) -> Bool {
+    if hasRoom == self.hasRoom.load(ordering: .relaxed) { return false }
+    self.hasRoom.store(hasRoom, ordering: .sequentiallyConsistent)
+    return !hasRoom && isAwaited.exchange(false, ordering: .sequentiallyConsistent)
+  }
+}
+
+/// How members take and leave their keys. The engine changes the table of keys under its lock, so that a member has its
+/// slot and its keys in one step, and the members that are called because another one leaves come before other groups.
+extension GroupEngine.State {
+  /// Lets members that have been called take their keys, requests a runner, and ends the group if it is done. Called after
+  /// each change of the schedule.
+  mutating func proceed(takenNext: Bool = false) -> GroupEngine.Action {
+    if schedule.mayTakeKeys { return changeKeys(takenNext: takenNext) { _, _, _ in } }
+    var action = GroupEngine.Action()
+    if let room, room.change(to: schedule.hasRoomForMore) { action.filledRoom = room }
+    (action.runner, action.outcome) = (schedule.requestRunner(takenNext: takenNext), schedule.endIfDone())
+    return action
+  }
+
+  mutating func changeKeys(
+    takenNext: Bool,
+    _ body: (inout Self, inout KeyTable, inout [KeyTable.Effect]) -> Void
+  ) -> GroupEngine.Action {
+    var effects: [KeyTable.Effect] = []
+    KeyRegistry.change(&effects) { table, effects in
+      body(&self, &table, &effects)
+      answerCalls(&table, &effects)
+    }
+    var action = proceed(takenNext: takenNext)
+    action.keyEffects = effects
+    return action
+  }
+
+  /// Answers the calls of members of this group, and those that they cause.
+  private mutating func answerCalls(_ table: inout KeyTable, _ effects: inout [KeyTable.Effect]) {
+    guard let room else { return }
+    var (done, called) = (0, [KeyRequest]())
+    while true {
+      for index in done..<effects.count {
+        guard case .call(let keys as KeyRequest, isAnswered: false) = effects[index], keys.room === room else {
+          continue
+        }
+        effects[index] = .call(keys, isAnswered: true)
+        guard let entry = table[keys] else { continue }
+        schedule.call(keys, entry.rank.priority)
+        called.append(keys)
+      }
+      done = effects.count
+      schedule.grantBeforeCalled()
+      if let keys = schedule.popCalled() {
+        table.answer(keys, hasSlot: true, &effects)
+        if table[keys]?.state == .holding, let member = keys.operation { schedule.grantSlot(to: member, keys) }
+      } else if let keys = called.popLast() {
+        table.answer(keys, hasSlot: false, &effects)
+      } else if room.change(to: schedule.hasRoomForMore) {
+        table.close(room.place, &effects)
+      } else {
+        return
+      }
+    }
+  }
+}
+
+extension GroupEngine {
+  private func changeKeys(_ body: (inout State, inout KeyTable, inout [KeyTable.Effect]) -> Void) {
+    let takenNext = GroupRunner.isAboutToTake(from: self)
+    carryOut(state.withLock { $0.changeKeys(takenNext: takenNext, body) })
+  }
+
+  /// A member needs its keys and a slot, unless it waits for them or has them.
+  func becameReady(_ member: AsyncOperation, _ keys: KeyRequest) {
+    let flow = member.flow
+    let priority = keys.arrive(member) { priority in
+      changeKeys { state, table, effects in
+        if state.schedule.hasEnded || keys.place != nil || table[keys]?.state.isHolding == true { return }
+        let room = state.room ?? GroupRoom()
+        (state.room, keys.room, keys.flow) = (room, room, flow)
+        _ = room.change(to: state.schedule.hasRoomForMore)
+        keys.number = keys.number ?? state.schedule.ready.makeNumber()
+        let hasSlot = state.schedule.maySlotsBeTaken && state.schedule.hasRoomForMore
+        keys.enter(&table, at: room.place, priority, hasSlot: hasSlot, &effects)
+        guard let keyState = table[keys]?.state else { return }
+        if keyState == .holding { state.schedule.grantSlot(to: member, keys) }
+        if keyState.isCalled { effects.append(.call(keys, isAnswered: false)) }
+      }
+      return priority
+    }
+    moveMember(member, keys, from: priority)
+    member.noteKeyWait()
+  }
+
+  /// The turn of a member has come, and it needs a slot to take its keys.
+  func wasCalled(_ member: AsyncOperation, _ keys: KeyRequest) {
+    let priority = member.queuePriority
+    changeKeys { _, table, effects in
+      guard let entry = table[keys], entry.state == .called(until: .max) else { return }
+      table.setPriority(priority.rawValue, lent: 0, of: entry.ticket, &effects)
+      effects.append(.call(keys, isAnswered: false))
+    }
+  }
+
+  /// A member leaves its keys, and the slot that it has with them, or the wait queues.
+  func leave(_ keys: KeyRequest, of member: AsyncOperation, for reason: KeyLeave) {
+    changeKeys { state, table, effects in
+      state.schedule.leaveCalled(keys)
+      let keyState = table[keys]?.state
+      if reason.includesHolders, keyState == .holding || keyState == .replaced {
+        state.schedule.ready.returnSlot(of: ObjectIdentifier(member))
+        while let next = state.schedule.popCalled(), !table.recall(next) {}
+        _ = state.room?.change(to: state.schedule.hasRoomForMore)
+      }
+      keys.leave(&table, for: reason, &effects)
+    }
+  }
+
+  /// Whether a member that waits for no more than its keys and a slot has them, or will have a slot that is being returned.
+  /// It is given a slot if there is one.
+  func isAboutToStart(_ member: AsyncOperation, _ keys: KeyRequest?) -> Bool {
+    // Another thread may be about to report its turn.
+    if let keys { wasCalled(member, keys) }
+    return state.withLock { keys?.waitsForKeys == true ? false : $0.schedule.giveSlot(to: member, keys) }
+  }
+}
