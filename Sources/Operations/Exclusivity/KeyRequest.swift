@@ -51,7 +51,9 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     }
   }
 
-  func leave(for reason: KeyLeave) { KeyRegistry.change { table, effects in leave(&table, for: reason, &effects) } }
+  func leave(forGood: Bool, unlessHeld: Bool = false) {
+    KeyRegistry.change { table, effects in leave(&table, forGood: forGood, unlessHeld: unlessHeld, &effects) }
+  }
 
   // MARK: Any operation
 
@@ -80,15 +82,15 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     table.enter(self, inside: outer, at: place, priority: priority, hasSlot: hasSlot, &effects)
   }
 
-  func leave(_ table: inout KeyTable, for reason: KeyLeave, _ effects: inout [KeyTable.Effect]) {
+  /// Leaves the wait queues or the keys, and keeps its number unless it leaves for good, because it was cancelled, has
+  /// finished, or has been released. `unlessHeld` keeps the keys of an operation that has been started, or is about to be.
+  func leave(_ table: inout KeyTable, forGood: Bool, unlessHeld: Bool, _ effects: inout [KeyTable.Effect]) {
     guard let entry = table[self] else {
-      if reason.isFinal, ticket == nil { ticket = table.makeTicket() }
+      if forGood, ticket == nil { ticket = table.makeTicket() }
       return
     }
-    if entry.state.isHolding, !reason.includesHolders { return }
-    if reason.isFinal { return table.leave(entry.ticket, lends: lends, &effects) }
-    // Another thread may have started an operation of a queue.
-    if reason == .pause || entry.place != .none { table.stepAside(entry.ticket, &effects) }
+    if unlessHeld, entry.state.isHolding || (!forGood && entry.place == .none) { return }
+    if forGood { table.leave(entry.ticket, lends: lends, &effects) } else { table.stepAside(entry.ticket, &effects) }
   }
 
   /// Releases the keys of operations that have finished but are still notifying their observers.
@@ -98,7 +100,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
         table.claimant(of: table.useID(of: claim, inside: table.tickets(around: self)))
       }
       guard let owner = owner as? KeyRequest, !owner.lends, owner.operation?.isFinished == true else { return }
-      owner.operation?.leaveKeys(owner, for: .end)
+      owner.operation?.leaveKeys(owner, forGood: true)
     }
   }
 
@@ -121,21 +123,4 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   override func cancel(with error: OperationError?) {
     if let error { owner?.cancel(with: error) } else { owner?.cancel() }
   }
-}
-
-/// Why an operation leaves its keys or the wait queues.
-enum KeyLeave {
-  /// It waits for a new dependency. If it holds its keys, it is about to be started.
-  case dependency
-  /// It pauses, or is a member that could not be started.
-  case pause
-  /// It was cancelled. It keeps the keys that it holds until its end.
-  case cancellation
-  /// It has finished, or has been released without finishing.
-  case end
-
-  /// Whether it does not keep its place.
-  var isFinal: Bool { self == .cancellation || self == .end }
-
-  var includesHolders: Bool { self == .pause || self == .end }
 }

@@ -104,7 +104,7 @@ extension AsyncOperation {
     func announce() {
       for follower in trace { follower.noteCancellation() }
       Trampoline.isolate { for observer in observers { observer.didCancel?(operation) } }
-      if let turn { operation.leaveKeys(turn, for: .cancellation) }
+      if let turn { operation.leaveKeys(turn, forGood: true, unlessHeld: true) }
     }
   }
 

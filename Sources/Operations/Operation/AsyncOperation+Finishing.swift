@@ -65,7 +65,7 @@ extension AsyncOperation {
   /// Lets in what waits for the operation, its keys or its slot, which the group has allowed.
   final func settle() {
     // Once the operation has settled, `finished()` returns at once, and the keys must be free by then.
-    if let turn = core.withLock({ $0.turn }) { Trampoline.asOneCall { leaveKeys(turn, for: .end) } }
+    if let turn = core.withLock({ $0.turn }) { Trampoline.asOneCall { leaveKeys(turn, forGood: true) } }
     notifyOfEnd(core.withLock { $0.settle() })
   }
 

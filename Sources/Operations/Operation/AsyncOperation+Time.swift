@@ -169,12 +169,10 @@ extension AsyncOperation {
       core -> (Bool, OperationCore.Membership?, KeyRequest?) in
       guard core.lifecycle.pause() else { return (false, nil, nil) }
       core.makeExtras().pause = pause
-      defer { core.membership?.ownsSlot = false }
       return (true, core.membership, core.turn)
     }
     if !isPaused { return work() }
-    if let turn { leaveKeys(turn, for: .pause) }
-    if membership?.ownsSlot == true { membership?.runner?.engine.releaseSlot(of: self) }
+    if let turn { leaveKeys(turn, forGood: false) } else { membership?.runner?.engine.releaseSlot(of: self) }
     if duration <= .zero { return changeWait { $0.delayIsOver() } }
     pause.timer.start(after: duration, on: clock) {
       if needsSlot { self.changeWait { $0.delayIsOver() } } else { work() }

@@ -140,16 +140,16 @@ extension AsyncOperation {
 
   /// Another thread may have requested the turn again meanwhile.
   private func leaveWaitQueues(of turn: KeyRequest) {
-    leaveKeys(turn, for: .dependency)
+    leaveKeys(turn, forGood: false, unlessHeld: true)
     if core.withLock({ $0.lifecycle.phase == .pending(.turn) }) { request(turn) }
     changeWait { $0.requestSlotAgain() }
   }
 
-  func leaveKeys(_ turn: KeyRequest, for reason: KeyLeave) {
+  func leaveKeys(_ turn: KeyRequest, forGood: Bool, unlessHeld: Bool = false) {
     if let engine = core.withLock({ $0.engine }) {
-      engine.leave(turn, of: self, for: reason)
+      engine.leave(turn, of: self, forGood: forGood, unlessHeld: unlessHeld)
     } else {
-      turn.leave(for: reason)
+      turn.leave(forGood: forGood, unlessHeld: unlessHeld)
     }
   }
 

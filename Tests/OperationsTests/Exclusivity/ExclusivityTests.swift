@@ -142,7 +142,7 @@ struct ExclusivityTests: NotingSuite {
     await start(operation)
     #expect(operation.state == .pending && domain.waiting(for: "a") == ["operation"])
     // Another thread that added a dependency before the start may withdraw the request after it.
-    operation.core.withLock { $0.turn }?.leave(for: .dependency)
+    operation.core.withLock { $0.turn }?.leave(forGood: false, unlessHeld: true)
     #expect(domain.waiting(for: "a") == ["operation"])
     await operation.finished(opening: holder.gate)
     #expect(journal.entries == ["operation"])
@@ -213,9 +213,9 @@ struct ExclusivityTests: NotingSuite {
     #expect(first.request().isCalled && domain.holders(of: "a").isEmpty)
     #expect(first.take() && domain.holders(of: "a") == ["first"])
     #expect(second.request() == .waiting && !second.take())
-    first.leave(for: .end)
+    first.leave(forGood: true)
     #expect(domain.holders(of: "a") == ["second"], "it was started, so it holds its keys when it is called")
-    second.leave(for: .end)
+    second.leave(forGood: true)
     #expect(domain.isUnused)
   }
 

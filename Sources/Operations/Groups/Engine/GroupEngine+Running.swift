@@ -141,7 +141,7 @@ extension GroupEngine {
   private func start(_ next: GroupSchedule.HandOut, by runner: GroupRunner) {
     if next.member.startAsMember(by: runner, number: next.rank?.ticket, hasSlot: next.hasSlot) { return }
     guard let keys = next.keys else { return next.hasSlot ? releaseSlot(of: next.member) : () }
-    leave(keys, of: next.member, for: .pause)
+    leave(keys, of: next.member, forGood: false, unlessHeld: false)
     // It may have become ready again while it held its keys.
     next.member.changeWait { $0.requestSlotAgain() }
   }

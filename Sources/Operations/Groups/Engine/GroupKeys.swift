@@ -1,30 +1,28 @@
 import Foundation
 import Synchronization
 
-/// Whether a group has a slot for a member that waits for its keys, so that others must not pass the member. The table of
-/// keys reads it under its own lock, which a group takes while it holds its lock.
+/// Whether a group has a slot for a member that waits for its keys. The table of keys reads it without the group's lock.
 final class GroupRoom: Sendable {
-  private let hasRoom = Atomic(false)
-  private let isAwaited = Atomic(false)
+  private static let (full, left, awaited): (UInt8, UInt8, UInt8) = (0, 1, 2)
 
-  /// If this is true, others may wait until it is false.
-  var isLeft: Bool {
-    isAwaited.store(true, ordering: .sequentiallyConsistent)
-    return hasRoom.load(ordering: .sequentiallyConsistent)
-  }
+  private let state = Atomic(full)
 
   var place: KeyPlace { .group(ObjectIdentifier(self)) }
 
-  /// Called under the lock of the group. Returns whether others may wait that can pass from now on.
-  func change(to hasRoom: Bool) -> Bool {
-    if hasRoom == self.hasRoom.load(ordering: .relaxed) { return false }
-    self.hasRoom.store(hasRoom, ordering: .sequentiallyConsistent)
-    return !hasRoom && isAwaited.exchange(false, ordering: .sequentiallyConsistent)
+  /// If this is true, others wait behind the member until it is false.
+  var isLeft: Bool {
+    let (_, former) = state.compareExchange(expected: Self.left, desired: Self.awaited, ordering: .relaxed)
+    return former != Self.full
+  }
+
+  /// Called under the lock of the group. Returns whether others that wait may pass from now on.
+  func change(to isLeft: Bool) -> Bool {
+    if isLeft != (state.load(ordering: .relaxed) == Self.full) { return false }
+    return state.exchange(isLeft ? Self.left : Self.full, ordering: .relaxed) == Self.awaited
   }
 }
 
-/// How members take and leave their keys. The engine changes the table of keys under its lock, so that a member has its
-/// slot and its keys in one step, and the members that are called because another one leaves come before other groups.
+/// How members take and leave their keys: the engine changes the table of keys under its own lock.
 extension GroupEngine.State {
   /// Lets members that have been called take their keys, requests a runner, and ends the group if it is done. Called after
   /// each change of the schedule.
@@ -118,17 +116,17 @@ extension GroupEngine {
     }
   }
 
-  /// A member leaves its keys, and the slot that it has with them, or the wait queues.
-  func leave(_ keys: KeyRequest, of member: AsyncOperation, for reason: KeyLeave) {
+  /// A member leaves the wait queues, or its keys and the slot that it has with them.
+  func leave(_ keys: KeyRequest, of member: AsyncOperation, forGood: Bool, unlessHeld: Bool) {
     changeKeys { state, table, effects in
       state.schedule.leaveCalled(keys)
       let keyState = table[keys]?.state
-      if reason.includesHolders, keyState == .holding || keyState == .replaced {
+      if !unlessHeld, keyState == .holding || keyState == .replaced {
         state.schedule.ready.returnSlot(of: ObjectIdentifier(member))
         while let next = state.schedule.popCalled(), !table.recall(next) {}
         _ = state.room?.change(to: state.schedule.hasRoomForMore)
       }
-      keys.leave(&table, for: reason, &effects)
+      keys.leave(&table, forGood: forGood, unlessHeld: unlessHeld, &effects)
     }
   }
 

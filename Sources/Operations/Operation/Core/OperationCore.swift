@@ -21,10 +21,8 @@ import Foundation
     fileprivate var engine: Unmanaged<GroupEngine>?
     fileprivate(set) var runner: GroupRunner?
     fileprivate(set) var index = 0
-    /// The number of its arrival among the members that wait for a slot.
+    /// The number of its arrival among the members that wait for no more than a slot. Nil until it has used one.
     var number: Int?
-    /// Whether it uses a slot that it gives back without keys.
-    var ownsSlot = false
   }
 
   struct End {
@@ -40,7 +38,7 @@ import Foundation
 
     var membership: Membership? { if case .group(let membership) = place { membership } else { nil } }
 
-    var ownsSlot: Bool { membership?.ownsSlot == true }
+    var ownsSlot: Bool { membership?.number != nil && extras?.pause == nil }
   }
 
   var lifecycle = OperationLifecycle()
@@ -248,9 +246,7 @@ import Foundation
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return .ignore
     }
     if turn != nil, !hasSlot, !isPending || !lifecycle.isEnded { return .ignore }
-    let ownsSlot = hasSlot && turn == nil
     membership?.runner = runner
-    membership?.ownsSlot = ownsSlot
     if let number { membership?.number = number }
     if isPending { return begin(holdingKeys: true) ?? .ignore }
     if case .resume(let pause) = resumeAfterPause(of: .slot) { return .resume(pause) }
