@@ -64,7 +64,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
     guard let work else { return finish() }
     // Not by `take()`, which needs the type of the closure when the program runs.
     self.work = nil
-    finish(with: callInContext(work))
+    finish(byCalling: work)
   }
 
   /// A subclass may omit the call.

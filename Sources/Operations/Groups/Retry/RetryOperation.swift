@@ -175,8 +175,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 
   private static func running(_ make: @escaping @Sendable (Int) throws -> AnyOutputOperation<Output>) -> Begin {
     { retry, number, context in
-      let make = { Result { try make(number) } }
-      switch context.map({ retry.call(in: $0, make) }) ?? make() {
+      switch retry.call(in: context, { Result { try make(number) } }) {
       case .success(let attempt):
         attempt.operation.nameIfAnonymous("\(retry.displayName), attempt \(number)")
         retry.runInside(attempt) { retry.ended(number, $0.result, $0.inner, in: context) }
@@ -258,8 +257,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
       }
     }
     let decide = number < attempts && !isCancelled ? core.withLock { _ in plan?.decide } : nil
-    let decision = { [backoff] in decide?(result, number).delay?(number, backoff) }
-    let delay = context.map { call(in: $0, decision) } ?? decision()
+    let delay = call(in: context) { decide?(result, number).delay?(number, backoff) }
     releaseTask()
     guard let delay else { return isTimedOut ? stop() : finish(with: result) }
     let context = context ?? TaskContext()
