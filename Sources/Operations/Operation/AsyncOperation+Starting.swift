@@ -186,7 +186,7 @@ extension AsyncOperation {
 
   private func handOver() {
     let handOvers = core.withLock { $0.extras?.handOvers.takeAll() ?? [] }
-    for case let handOver? in handOvers {
+    for handOver in handOvers {
       // An earlier hand-over may have ended the operation.
       if core.withLock({ !$0.lifecycle.mayExecute }) { break }
       handOver.transfer(handOver.producer, self)

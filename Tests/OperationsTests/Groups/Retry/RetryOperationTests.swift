@@ -45,7 +45,7 @@ struct RetryOperationTests {
       let error = TestError("\(number)")
       if number < 3 { throw error }
     }
-    let always: @Sendable (any Error, Int) -> RetryDecision = { _, _ in .retry }
+    let always: @Sendable (any Error, Int) -> Bool = { _, _ in true }
     let typed: RetryOperation<Void> = .init(attempts: 3, retryIf: always) { number in
       guard number < 3 else { return }
       throw TestError("\(number)")
