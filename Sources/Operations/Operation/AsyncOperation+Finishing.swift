@@ -203,7 +203,7 @@ extension Operation {
   func whenEnded(_ body: @escaping @Sendable () -> Void) -> (() -> Void)? {
     if let operation = self as? AsyncOperation {
       return operation.whenFinished(body).map { number in
-        { withExtendedLifetime(operation.core.withLock { $0.waiters.remove(number) }) {} }
+        { _ = operation.core.withLock { $0.waiters.remove(number) } }
       }
     }
     if isFinished {
