@@ -1,6 +1,6 @@
-public import Foundation
+import Foundation
 
-extension OperationQueue {
+extension OperationContainer {
   /// Runs an operation for each element, at most `count` at once, and returns the results as they come.
   ///
   /// ```swift
@@ -121,7 +121,7 @@ extension OperationQueue {
 /// The results of operations, one for each element of a sequence: see ``ElementResults``.
 public typealias OperationResults<Source, Output: Sendable> = ElementResults<Source, Output, Never>
 
-/// The results of operations, one for each element: see `results(of:atMost:ordered:_:)` of a queue.
+/// The results of operations, one for each element: see ``OperationContainer``.
 ///
 /// Each result is a value or an error. The sequence throws only the error of an asynchronous sequence of elements. It can
 /// be iterated once, by one task. Releasing it without iterating cancels operations that were passed to it.
