@@ -13,6 +13,7 @@ extension AsyncOperation {
   ///
   /// - Complexity: O(n) for n operations whose priority rises, and O(1) if the operation has this priority.
   public final func escalatePriority(to priority: TaskPriority) {
+    if priority.lent == 0 { return }
     var rest: [AsyncOperation] = []
     adopt(priority, &rest)
     while let operation = rest.popLast() { operation.adopt(priority, &rest) }

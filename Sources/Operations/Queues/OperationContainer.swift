@@ -45,7 +45,7 @@ extension OperationContainer {
     let hasDependencies = operation.core.withLock { !$0.ledger.dependencies.isEmpty }
     let mayWait = hasDependencies || (operation as? GroupOperation)?.engine.membersMayWait == true
     let dependencies = mayWait ? freeDependencies(of: operation) : []
-    for own in dependencies + [operation] { own.belong(to: work) }
+    if let work { for own in dependencies + [operation] { own.belong(to: work) } }
     switch place {
     case .group(let group):
       let isNamed: Set = [ObjectIdentifier(operation)]

@@ -13,20 +13,22 @@ extension OperationContainer {
   /// - Precondition: As for `addOperation`.
   /// - Throws: The error that ``AsyncOperation/completed()`` throws.
   public func run<O: AsyncOperation>(_ operation: O) async throws {
+    await end(operation)
+    // The cancellation may have finished the operation with an error of its own.
+    try await operation.completed()
+  }
+
+  /// Runs an operation and waits until it has finished, or until the cancellation of the task.
+  private func end(_ operation: AsyncOperation) async {
     // Before the operation is added, because a task that has begun can be raised only from macOS 26 on.
     operation.escalatePriority(to: Task.currentPriority)
-    if Task.isCancelled, operation.isFree {
-      operation.cancelEvenIfUnused()
-      return try await operation.completed()
-    }
+    if Task.isCancelled, operation.isFree { return operation.cancelEvenIfUnused() }
     await withTaskCancellationHandler {
       addWithDependencies(operation, for: currentWork)
       do { try await operation.settled() } catch let error as OperationError { operation.refuse(with: error) } catch {}
     } onCancel: {
       operation.cancel()
     }
-    // The cancellation may have finished the operation with an error of its own.
-    try await operation.completed()
   }
 
   /// Runs an operation with everything that it waits for, and waits for its value, without holding a thread.
@@ -38,8 +40,15 @@ extension OperationContainer {
   /// The dependencies are added, and cancellation and errors work, as with the method for an operation without a value.
   @discardableResult
   public func run<O: OutputOperation>(_ operation: O) async throws -> O.Output {
-    try await run(operation as AsyncOperation)
+    await end(operation)
+    try await operation.completed()
     return try operation.outcome.get()
+  }
+
+  /// Without the requirement of the protocol, which the program would look up when it runs.
+  private func value<T>(of operation: ResultOperation<T>) async throws -> T {
+    await end(operation)
+    return try await operation.value
   }
 
   /// Runs a synchronous closure as an operation, on a thread of the queue or the group, and returns its value.
@@ -59,7 +68,7 @@ extension OperationContainer {
   ///
   /// - Throws: The error of `body`, or `CancellationError` if the operation was cancelled without another error.
   public func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
-    try await run(ResultOperation(in: TaskContext(), body))
+    try await value(of: ResultOperation(in: TaskContext(), body))
   }
 
   /// Runs an asynchronous closure as an operation, in a task, and returns its value.
@@ -72,7 +81,7 @@ extension OperationContainer {
   /// thread, as a ``TaskOperation`` does, and has access to the task-local values of the calling task. Cancelling the
   /// calling task cancels the closure's task. The method throws what that for a synchronous closure throws.
   public func run<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) async throws -> T {
-    try await run(TaskOperation(body))
+    try await value(of: TaskOperation(body))
   }
 
   /// Adds a synchronous closure as an operation, and returns the operation, which runs on a thread of the queue or the group.

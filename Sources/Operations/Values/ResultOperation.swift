@@ -42,11 +42,16 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   /// The outcome is the value, the error, or an ``AggregateError`` of several errors. It is `CancellationError` if the
   /// operation was cancelled without an error.
   public final var result: Result<Output, any Error>? {
-    if !core.withLock({ $0.lifecycle.phase.isOver }) { return nil }
-    if let error = outcomeError { return .failure(error) }
-    // From now on, the output does not change.
-    guard let storedOutput else { return .failure(outputMissingError) }
-    return .success(storedOutput)
+    core.withLock { $0.lifecycle.phase.isOver } ? Result { try finalOutput } : nil
+  }
+
+  /// The value of the operation, which has ended, so that the value does not change.
+  private var finalOutput: Output {
+    get throws {
+      if let error = outcomeError { throw error }
+      guard let storedOutput else { throw outputMissingError }
+      return storedOutput
+    }
   }
 
   /// The value. Reading it waits until the operation has finished, and throws if the operation has no value.
@@ -56,7 +61,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   public final var value: Output {
     get async throws {
       try await settled()
-      return try outcome.get()
+      return try finalOutput
     }
   }
 
