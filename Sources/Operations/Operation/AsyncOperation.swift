@@ -164,7 +164,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   open func didFinish() {}
 
   /// Does nothing. The work starts in ``execute()``.
-  public final override func main() {}
+  @available(*, unavailable, message: "Override execute() instead")
+  public override func main() {}
 
   // MARK: Starting
 
@@ -250,6 +251,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   var beginsElsewhere: Bool { false }
 
   var runsOthersInside: Bool { false }
+
+  var origin: EventOrigin? { nil }
 
   /// Whether a task receives the failures, so that they are none of the group.
   var throwsToItsCaller: Bool { false }

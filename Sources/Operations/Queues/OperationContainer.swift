@@ -57,7 +57,6 @@ extension OperationContainer {
     }
   }
 
-  /// Returns what an operation waits for, and the members of a group, except what is in a queue or group, or was started.
   func freeDependencies(of last: AsyncOperation) -> [AsyncOperation] {
     // Cancelled operations do not wait, but other operations may wait for their dependencies.
     let snapshot = WaitSnapshot(of: [last], scope: .free)

@@ -39,11 +39,15 @@ extension OperationContainer {
     of elements: S,
     atMost count: Int,
     ordered isOrdered: Bool = false,
-    _ body: @escaping @Sendable (S.Element) async throws -> T
+    _ body: @escaping @Sendable (S.Element) async throws -> T,
+    file: StaticString = #fileID,
+    line: UInt = #line
   ) -> OperationResults<S.Element, T> where S.Element: Sendable {
-    if T.self is Operation.Type { misuse("An operation without a value has no result. Run it in the closure.") }
+    if T.self is Operation.Type {
+      misuse("An operation without a value has no result. Run it in the closure.", file: file, line: line)
+    }
     return results(of: elements, atMost: count, ordered: isOrdered) { element in
-      TaskOperation { try await body(element) }
+      TaskOperation({ try await body(element) }, file: file, line: line)
     }
   }
 
@@ -61,10 +65,12 @@ extension OperationContainer {
     of elements: sending S,
     atMost count: Int,
     ordered isOrdered: Bool = false,
-    _ body: @escaping @Sendable (S.Element) async throws -> T
+    _ body: @escaping @Sendable (S.Element) async throws -> T,
+    file: StaticString = #fileID,
+    line: UInt = #line
   ) -> ElementResults<S.Element, T, S.Failure> where S.Element: Sendable {
     let run = ResultRun(reading: elements, atMost: count, ordered: isOrdered) { element in
-      self.start(TaskOperation { try await body(element) })
+      self.start(TaskOperation({ try await body(element) }, file: file, line: line))
     }
     return ElementResults(run)
   }

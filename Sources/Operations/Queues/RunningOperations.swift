@@ -67,8 +67,12 @@ extension OperationContainer {
   /// `Task.isCancelled` and `Task.checkCancellation()` report whether the operation has been cancelled.
   ///
   /// - Throws: The error of `body`, or `CancellationError` if the operation was cancelled without another error.
-  public func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
-    try await value(of: ResultOperation(in: TaskContext(), body))
+  public func run<T: Sendable>(
+    _ body: @escaping @Sendable () throws -> T,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) async throws -> T {
+    try await value(of: ResultOperation(in: TaskContext(), EventOrigin(file: file, line: line), body))
   }
 
   /// Runs an asynchronous closure as an operation, in a task, and returns its value.
@@ -80,8 +84,12 @@ extension OperationContainer {
   /// The compiler selects this method for a closure with `await`. The closure occupies a slot and no
   /// thread, as a ``TaskOperation`` does, and has access to the task-local values of the calling task. Cancelling the
   /// calling task cancels the closure's task. The method throws what that for a synchronous closure throws.
-  public func run<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) async throws -> T {
-    try await value(of: TaskOperation(body))
+  public func run<T: Sendable>(
+    _ body: @escaping @Sendable () async throws -> T,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) async throws -> T {
+    try await value(of: TaskOperation(body, file: file, line: line))
   }
 
   /// Adds a synchronous closure as an operation, and returns the operation, which runs on a thread of the queue or the group.
@@ -98,9 +106,11 @@ extension OperationContainer {
   @discardableResult
   public func addTask<T: Sendable>(
     _ name: String? = nil,
-    _ body: @escaping @Sendable () throws -> T
+    _ body: @escaping @Sendable () throws -> T,
+    file: StaticString = #fileID,
+    line: UInt = #line
   ) -> ResultOperation<T> {
-    add(ResultOperation(in: TaskContext(), body), name)
+    add(ResultOperation(in: TaskContext(), EventOrigin(file: file, line: line), body), name)
   }
 
   /// Adds an asynchronous closure as an operation, which runs in a task, and returns the operation.
@@ -115,9 +125,11 @@ extension OperationContainer {
   @discardableResult
   public func addTask<T: Sendable>(
     _ name: String? = nil,
-    _ body: @escaping @Sendable () async throws -> T
+    _ body: @escaping @Sendable () async throws -> T,
+    file: StaticString = #fileID,
+    line: UInt = #line
   ) -> TaskOperation<T> {
-    add(TaskOperation(body), name)
+    add(TaskOperation(body, file: file, line: line), name)
   }
 
   private func add<O: AsyncOperation>(_ operation: O, _ name: String?) -> O {

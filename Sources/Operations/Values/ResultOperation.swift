@@ -20,20 +20,31 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   private var work: (@Sendable () throws -> Output)?
   /// The task-local values of the closure, which a subclass may keep. Removed with the closure.
   final var context: TaskContext?
+  // The line is 0 if there was no closure, because an optional would be larger.
+  private let place: EventOrigin
 
   /// Creates an operation for a subclass that overrides ``AsyncOperation/execute()``.
-  public override init() { super.init() }
-
-  /// Creates an operation that runs `work` on a thread of its queue, and finishes with the value it returns or the
-  /// error it throws. A `CancellationError` is an error like any other.
-  public init(_ work: @escaping @Sendable () throws -> Output) {
-    self.work = work
+  public override init() {
+    place = EventOrigin(file: "", line: 0)
     super.init()
   }
 
-  init(in context: TaskContext?, _ work: (@Sendable () throws -> Output)? = nil) {
+  /// Creates an operation that runs `work` on a thread of its queue, and finishes with the value it returns or the
+  /// error it throws. A `CancellationError` is an error like any other.
+  public init(_ work: @escaping @Sendable () throws -> Output, file: StaticString = #fileID, line: UInt = #line) {
+    self.work = work
+    place = EventOrigin(file: file, line: line)
+    super.init()
+  }
+
+  init(
+    in context: TaskContext?,
+    _ origin: EventOrigin = EventOrigin(file: "", line: 0),
+    _ work: (@Sendable () throws -> Output)? = nil
+  ) {
     self.work = work
     self.context = context
+    place = origin
     super.init()
   }
 
@@ -76,6 +87,8 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   override var finishesByItself: Bool { type(of: self) == ResultOperation.self || super.finishesByItself }
 
   override func willNotExecute() { _ = (work.take(), context.take()) }
+
+  final override var origin: EventOrigin? { place.line > 0 ? place : nil }
 
   /// Finishes the operation with a value. The first finish of any kind counts; later ones are ignored.
   ///

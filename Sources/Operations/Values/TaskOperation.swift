@@ -39,10 +39,15 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
   ///   - priority: The priority of the task. The default is that of the group or, in no group, of the thread that starts
   ///     the operation.
   ///   - body: The function. Called at most once.
-  public init(priority: TaskPriority? = nil, _ body: @escaping @Sendable () async throws -> Output) {
+  public init(
+    priority: TaskPriority? = nil,
+    _ body: @escaping @Sendable () async throws -> Output,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) {
     self.priority = priority
     self.body = body
-    super.init(in: TaskContext())
+    super.init(in: TaskContext(), EventOrigin(file: file, line: line))
   }
 
   /// Runs the work. Called at most once, in the operation's task. Do not call super.
