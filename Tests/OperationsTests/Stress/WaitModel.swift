@@ -43,7 +43,8 @@ final class WaitModel: Sendable {
     var isOperation: Bool { if case .start? = steps.first { true } else { false } }
   }
 
-  /// How many steps each participant has taken. One that has ended has taken one more than it has.
+  /// How many steps each participant has taken. One that has ended has taken one more than it has. -1 if the queue has
+  /// started an operation that must wait for its keys, because others have passed it before.
   typealias State = [Int]
 
   /// The slots of three queues and two open groups. The groups among the participants are the next places.
@@ -85,7 +86,7 @@ final class WaitModel: Sendable {
   }
 
   private func held(_ one: Int, _ state: State) -> ArraySlice<Step> {
-    isOver(one, state) ? [] : plans[one].steps.prefix(state[one])
+    isOver(one, state) ? [] : plans[one].steps.prefix(max(state[one], 0))
   }
 
   private func limit(of place: Int) -> Int? {
@@ -94,7 +95,10 @@ final class WaitModel: Sendable {
 
   private func hasSlot(_ place: Int, _ state: State) -> Bool {
     guard let limit = limit(of: place) else { return true }
-    return plans.indices.reduce(0) { $0 + held($1, state).count { $0.place == place } } < limit
+    let counts = plans.indices.map { one in
+      state[one] < 0 && plans[one].steps[0].place == place ? 1 : held(one, state).count { $0.place == place }
+    }
+    return counts.reduce(0, +) < limit
   }
 
   private func fits(_ one: Int, _ claim: Claim, _ state: State) -> Bool {
@@ -109,10 +113,10 @@ final class WaitModel: Sendable {
     return weight <= limit
   }
 
-  private func canGoOn(_ one: Int, _ state: State) -> Bool {
-    if isOver(one, state) { return false }
+  private func canGoOn(_ one: Int, _ state: State, takingKeys: Bool = true) -> Bool {
+    if isOver(one, state) || state[one] < 0 && !takingKeys { return false }
     guard state[one] < plans[one].steps.count else { return members[one].allSatisfy { isOver($0, state) } }
-    let step = plans[one].steps[state[one]]
+    let step = plans[one].steps[max(state[one], 0)]
     switch step {
     case .end(let other): return isOver(other, state)
     case .start(_, _, let others):
@@ -120,24 +124,32 @@ final class WaitModel: Sendable {
       if let outer = Self.outer(of: one, in: plans), state[outer] == 0 { return false }
     case .keys, .slot: break
     }
-    return step.place.map { hasSlot($0, state) } ?? true && step.claims.allSatisfy { fits(one, $0, state) }
+    let hasPlace = step.place.map { state[one] < 0 || hasSlot($0, state) } ?? true
+    return hasPlace && (!takingKeys || step.claims.allSatisfy { fits(one, $0, state) })
   }
 
   /// Whether the next step takes nothing that others could need, so that the order of such steps has no effect.
   private func takesNothing(_ one: Int, _ state: State) -> Bool {
     guard state[one] < plans[one].steps.count else { return true }
-    let step = plans[one].steps[state[one]]
+    let step = plans[one].steps[max(state[one], 0)]
     return step.claims.isEmpty && step.place.flatMap { limit(of: $0) } == nil
   }
 
   private func following(_ state: State) -> [State] {
-    let able = plans.indices.filter { canGoOn($0, state) }
-    let free = able.first { takesNothing($0, state) }
-    return (free.map { [$0] } ?? able).map { one in
+    func with(_ one: Int, _ taken: Int) -> State {
       var next = state
-      next[one] += 1
+      next[one] = taken
       return next
     }
+    let able = plans.indices.filter { canGoOn($0, state) }
+    if let free = able.first(where: { takesNothing($0, state) }) { return [with(free, state[free] + 1)] }
+    let others = plans.indices.filter { one in
+      guard case .start(1...2, let claims, _)? = plans[one].steps.first, state[one] == 0, !claims.isEmpty else {
+        return false
+      }
+      return !able.contains(one) && canGoOn(one, state, takingKeys: false)
+    }
+    return able.map { with($0, max(state[$0], 0) + 1) } + others.map { with($0, -1) }
   }
 
   /// Whether some order lets all end, and whether some order does not. Tries all of them, unless there are too many.
