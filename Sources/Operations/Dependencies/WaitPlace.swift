@@ -50,6 +50,11 @@ enum WaitPlace {
     case .group(let group): (group.isSuspended, group.maxConcurrentOperationCount, group.members)
     }
   }
+
+  var isFull: Bool {
+    let (isSuspended, limit, operations) = slots
+    return isSuspended || limit >= 0 && operations.count(where: \.usesSlot) >= limit
+  }
 }
 
 extension Operation {

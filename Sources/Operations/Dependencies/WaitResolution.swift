@@ -55,11 +55,7 @@ extension WaitSnapshot {
   private static let searchesAtMost = 16
 
   private func giveWay(_ items: [Int], _ dependents: [[Int]], isCurrent: Bool, _ setOf: [Int: Int]) -> Bool {
-    // An order of waiting is no reason to refuse what the keys admit.
-    let passing = items.compactMap { claimant(of: $0)?.ticket }.filter { ticket in
-      KeyRegistry.withTable { $0.mayPass(ticket) }
-    }
-    if let first = passing.min() {
+    if let first = items.compactMap({ claimant(of: $0) }).filter(mayPass).compactMap(\.ticket).min() {
       if isCurrent { KeyRegistry.change { $0.prefer(first, &$1) } }
       return true
     }
@@ -99,6 +95,14 @@ extension WaitSnapshot {
       }
     }
     return false
+  }
+
+  /// Whether a claim passes those before it, which wait for a holder around it, or where no slot is free.
+  private func mayPass(_ claimant: KeyClaimant) -> Bool {
+    guard let ticket = claimant.ticket else { return false }
+    let (others, isInHolder) = KeyRegistry.withTable { $0.claimants(before: ticket) }
+    return !others.isEmpty
+      && (isInHolder || others.allSatisfy { $0.operation.flatMap(WaitPlace.init)?.isFull == true })
   }
 
   private func claimant(of node: Int) -> KeyClaimant? {

@@ -300,11 +300,12 @@ extension KeyTable {
     serve(&effects)
   }
 
-  /// Whether a claimant waits for nothing but its turn, behind claimants that wait.
-  mutating func mayPass(_ ticket: Ticket) -> Bool {
-    guard let entry = self[ticket], entry.rank.priority < .max else { return false }
-    let obstacles = obstacles(of: ticket)
-    return !obstacles.isEmpty && obstacles.allSatisfy { !$0.obstacle.areHolders }
+  /// Those behind which a claimant waits, if it waits for nothing but its turn, and whether it is inside a holder.
+  mutating func claimants(before ticket: Ticket) -> (claimants: [KeyClaimant], isInHolder: Bool) {
+    guard let entry = self[ticket], entry.rank.priority < .max else { return ([], false) }
+    let obstacles = obstacles(of: ticket).map(\.obstacle)
+    let earlier = obstacles.compactMap { if case .earlier(_, let other) = $0 { claimant(other) } else { nil } }
+    return (earlier.count == obstacles.count ? earlier : [], entry.holder != nil)
   }
 
   /// Lets a claimant pass all that wait before it.

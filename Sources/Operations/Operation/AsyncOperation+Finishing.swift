@@ -146,14 +146,7 @@ extension AsyncOperation {
   /// Throws only if the operation has not settled, because the task is cancelled or would wait forever.
   func settled() async throws {
     if core.withLock({ $0.isSettled }) { return }
-    let wait = TaskWait.begin(.operation(self))
-    defer { wait?.end() }
-    await lendingPriority(to: escalatePriority) {
-      await waitOrUnregister { resume in
-        wait?.giveUp { _ in resume() }
-        return whenEnded(resume)
-      }
-    }
+    let wait = await lendingPriority(to: escalatePriority) { await waitForEnd() }
     try wait?.throwIfRefused()
     if core.withLock({ !$0.isSettled }) { throw CancellationError() }
   }
@@ -191,12 +184,18 @@ extension Operation {
   /// ``AsyncOperation`` are notified and its keys are released. Cancelling the task does not cancel the operation, and
   /// a wait that can never end returns early (see <doc:DebuggingStalls>), so check `isFinished` if either can occur.
   public func finished() async {
-    let wait = TaskWait.begin(.operation(self))
+    _ = await waitForEnd()
+  }
+
+  /// Returns the wait, which may have been refused, if the current task does some work.
+  fileprivate func waitForEnd() async -> TaskWait? {
+    var wait: TaskWait?
     await waitOrUnregister { resume in
-      wait?.giveUp { _ in resume() }
+      wait = TaskWait.begin(.operation(self)) { _ in resume() }
       return whenEnded(resume)
     }
     wait?.end()
+    return wait
   }
 
   /// - Returns: A closure that ends the wait without calling `body`.

@@ -291,13 +291,18 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
         if let failure = failure.take() { throw failure }
         return nil
       }
-      let wait = timer == nil ? TaskWait.begin(.oneOf { [reports] in reports.withLock { $0.awaited } }) : nil
-      wait?.giveUp { [reports] error in reports.withLock { $0.awaited.last }?.refuse(with: error) }
+      let wait = timer == nil ? beginWait() : nil
       await reports.wait()
       wait?.end()
     }
     cancel()
     return nil
+  }
+
+  private func beginWait() -> TaskWait? {
+    TaskWait.begin(.oneOf { [reports] in reports.withLock { $0.awaited } }) { [reports] error in
+      reports.withLock { $0.awaited.last }?.refuse(with: error)
+    }
   }
 
   private func takeFinished() -> Entry? {

@@ -195,15 +195,15 @@ struct TaskWaitTests {
     await next.finished()
   }
 
-  @Test func aReaderThatAReaderAwaits_passesAWriter() async throws {
+  @Test func waitingForAReaderBehindAWriterOfItsOwnKey_isRefused() async throws {
     let writer = ResultOperation { 1 }.exclusive("key", in: domain)
     let reader = ResultOperation { 1 }.shared("key", in: domain)
     let holder = TaskOperation {
       queue.addOperations([writer, reader])
       return try await reader.value
     }
-    #expect(try await queue.run(holder.shared("key", in: domain)) == 1)
-    #expect(try await writer.value == 1)
+    await #expect(throws: OperationError(.waitCycle, "")) { try await queue.run(holder.shared("key", in: domain)) }
+    #expect(try await reader.value == 1)
   }
 
   @Test func aTaskThatOutlivesItsOperation_waitsForTheKeyThatItTookItself() async throws {

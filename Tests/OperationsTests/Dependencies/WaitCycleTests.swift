@@ -165,6 +165,24 @@ struct WaitCycleTests {
         },
       ]
     },
+    Cycle("what a holder awaits stands behind one that waits for the holder") { world in
+      let (needsB, isBehind) = (world.needing("b"), Gate())
+      return [
+        world.holding(.exclusive("a")) {
+          await isBehind.opened()
+          try await needsB.completed()
+        },
+        {
+          await poll { world.domain.holders(of: "a").count == 1 }
+          try await withKeys(.exclusive("a", "b"), in: world.domain) {}
+        },
+        {
+          await poll { world.domain.waiting(for: "b").count == 1 }
+          world.free.addOperation(needsB)
+          isBehind.open()
+        },
+      ]
+    },
     Cycle("shared work needs a key of its caller") { world in
       [
         world.holding(.exclusive("a")) {
@@ -400,22 +418,6 @@ struct WaitCycleTests {
     await lookForCycles { $0.isWait(for: needsB) }
     domain.setLimit(nil, for: "b")
     try await task.value
-  }
-
-  @Test func whatAHolderAwaits_passesOneThatWaitsForTheHolder() async throws {
-    let (domain, queue, isHeld, isBehind) = (ExclusivityDomain(), OperationQueue(), Gate(), Gate())
-    let needsB = AsyncOperation().exclusive("b", in: domain)
-    async let holder: Void = withKeys(.exclusive("a"), in: domain) {
-      isHeld.open()
-      await isBehind.opened()
-      try await needsB.completed()
-    }
-    await isHeld.opened()
-    async let both: Void = withKeys(.exclusive("a", "b"), in: domain) {}
-    await poll { domain.waiting(for: "b").count == 1 }
-    queue.addOperation(needsB)
-    isBehind.open()
-    _ = try await (holder, both)
   }
 
   @Test func anyClaimInsideAnExclusiveHolder_isGranted() async throws {
