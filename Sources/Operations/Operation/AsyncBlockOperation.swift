@@ -15,9 +15,7 @@ public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
   private var block: (@Sendable (AsyncBlockOperation) -> Void)?
   private let place: EventOrigin
 
-  /// Creates an operation that runs `block`.
-  ///
-  /// - Parameter block: Starts the work, and calls `finish` on the operation, at once or later, on any thread.
+  /// Creates an operation that runs `block`, which calls `finish` on the operation, at once or later, on any thread.
   public init(
     _ block: @escaping @Sendable (AsyncBlockOperation) -> Void,
     file: StaticString = #fileID,

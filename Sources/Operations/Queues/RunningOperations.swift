@@ -100,9 +100,8 @@ extension OperationContainer {
   ///
   /// As with `run`, the compiler selects this method for a closure without `await`.
   ///
-  /// - Parameters:
-  ///   - name: The operation's name, for error messages, reports and traces.
-  ///   - body: The closure, which is called at most once. Its error is the operation's error.
+  /// The name appears in error messages, reports and traces. The closure is called at most once, and its error is the
+  /// operation's error.
   @discardableResult
   public func addTask<T: Sendable>(
     _ name: String? = nil,
@@ -120,8 +119,6 @@ extension OperationContainer {
   /// ```
   ///
   /// The closure has access to the task-local values of the calling task. It is cancelled with the operation only.
-  ///
-  /// The parameters are those of the method for a synchronous closure.
   @discardableResult
   public func addTask<T: Sendable>(
     _ name: String? = nil,

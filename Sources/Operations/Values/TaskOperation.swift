@@ -35,10 +35,7 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
 
   /// Creates an operation that runs an asynchronous function in a task, and finishes with its value or its error.
   ///
-  /// - Parameters:
-  ///   - priority: The priority of the task. The default is that of the group or, in no group, of the thread that starts
-  ///     the operation.
-  ///   - body: The function. Called at most once.
+  /// The default priority of the task is that of the group or, in no group, of the thread that starts the operation.
   public init(
     priority: TaskPriority? = nil,
     _ body: @escaping @Sendable () async throws -> Output,
