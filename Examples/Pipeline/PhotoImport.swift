@@ -10,7 +10,7 @@ struct Thumbnail: Sendable {
   let photo: Photo
 }
 
-/// The work of the stages. A test passes closures that wait on its clock.
+/// The work of the three stages. A test passes closures that wait on its clock.
 struct Services: Sendable {
   let load: @Sendable (Photo) async throws -> Data
   let shrink: @Sendable (Data, Photo) async throws -> Thumbnail
@@ -19,7 +19,7 @@ struct Services: Sendable {
 
 /// Loads photos, shrinks each as soon as it is loaded, and uploads the thumbnails.
 ///
-/// Each stage is a group with a limit of its own, and the dependencies lead from stage to stage.
+/// One group limits the photos in memory, and another the uploads. The dependencies lead from group to group.
 func makeImport(of photos: [Photo], by services: Services, in domain: ExclusivityDomain = .shared) -> GroupOperation {
   let prepare = GroupOperation("prepare", maxConcurrentOperationCount: 4)
   let send = GroupOperation("send", maxConcurrentOperationCount: 3)
