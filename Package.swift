@@ -64,6 +64,12 @@ let package = Package(
       path: "Tests/Benchmarks",
       swiftSettings: settings
     ),
+    .executableTarget(
+      name: "Instructions",
+      dependencies: ["Operations"],
+      path: "Tests/Instructions",
+      swiftSettings: settings
+    ),
     .target(name: "ExampleSupport", path: "Examples/Support", swiftSettings: settings),
     .executableTarget(
       name: "HelloWorld",

@@ -25,6 +25,8 @@ enum WaitPlace {
     }
   }
 
+  var group: GroupOperation? { if case .group(let group) = self { group } else { nil } }
+
   var name: String? {
     switch self {
     case .group(let group): group.displayName

@@ -117,7 +117,7 @@ extension KeyTable {
 
   /// The claimant before this one that does not let it pass, if there is one.
   mutating func blocker(of ticket: Ticket, in use: Int) -> Ticket? {
-    if uses[use].first == nil || entries[ticket.place].isPreferred { return nil }
+    if uses[use].first == nil { return nil }
     let heads = uses[use].heads
     for case let head? in heads.all {
       if head >= entries[ticket.place].rank { return nil }
@@ -300,18 +300,15 @@ extension KeyTable {
     serve(&effects)
   }
 
-  /// Whether a member of a holder waits for nothing but its turn, behind claimants that wait for the holder.
+  /// Whether a claimant waits for nothing but its turn, behind claimants that wait.
   mutating func mayPass(_ ticket: Ticket) -> Bool {
-    guard self[ticket]?.holder != nil else { return false }
+    guard let entry = self[ticket], entry.rank.priority < .max else { return false }
     let obstacles = obstacles(of: ticket)
     return !obstacles.isEmpty && obstacles.allSatisfy { !$0.obstacle.areHolders }
   }
 
-  /// Lets a member pass all that wait before it.
+  /// Lets a claimant pass all that wait before it.
   mutating func prefer(_ ticket: Ticket, _ effects: inout [Effect]) {
-    guard state(of: ticket) == .waiting else { return }
-    entries[ticket.place].isPreferred = true
-    if hasTurn(ticket) { serve(ticket, &effects) }
-    serve(&effects)
+    setPriority(.max, lent: 0, of: ticket, &effects)
   }
 }

@@ -77,7 +77,7 @@ extension AsyncOperation {
     // What waits for the end may add a member at once, for which there is a slot.
     if end.announcesSlot { runner?.engine.willReturnSlot() }
     if !end.dependents.isEmpty {
-      Trampoline.asOneCall { for dependent in end.dependents { dependent?.operation?.dependencyDidFinish() } }
+      Trampoline.asOneCall { for dependent in end.dependents { dependent.operation?.dependencyDidFinish() } }
     }
     for waiter in end.waiters.elements { waiter() }
     end.extras?.work?.end()
@@ -85,7 +85,7 @@ extension AsyncOperation {
     // After all that waits for the end, because it calls code of the user.
     end.task?.cancel()
     AsyncOperation.release(end.extras)
-    for case .foreign(_, let relay)? in end.dependencies { relay.stop() }
+    for case .foreign(_, let relay) in end.dependencies { relay.stop() }
   }
 
   /// Calls `waiter` after the observers, and returns its number, or calls it at once if the operation has settled.
@@ -99,10 +99,9 @@ extension AsyncOperation {
   // MARK: Releasing
 
   /// Releases dependencies without recursing down a chain. The caller must hold no other reference to them.
-  static func release(_ dependencies: consuming [DependencyLedger.Dependency?]) {
+  static func release(_ dependencies: consuming [DependencyLedger.Dependency]) {
     var operations: [AnyObject] = []
-    while let slot = dependencies.popLast() {
-      guard let dependency = slot else { continue }
+    while let dependency = dependencies.popLast() {
       if case .foreign(_, let relay) = dependency { relay.stop() }
       operations.append(dependency.operation)
     }
@@ -114,7 +113,7 @@ extension AsyncOperation {
     guard let former = extras.take() else { return }
     former.deadline?.cancel()
     former.pause?.timer.cancel()
-    var operations: [AnyObject] = former.handOvers.takeAll().compactMap { $0?.producer }
+    var operations: [AnyObject] = former.handOvers.takeAll().map(\.producer)
     // An inner operation is still running if this operation timed out or another caller finished it.
     if let inner = former.inner.take() {
       Trampoline.run {
@@ -204,7 +203,7 @@ extension Operation {
   func whenEnded(_ body: @escaping @Sendable () -> Void) -> (() -> Void)? {
     if let operation = self as? AsyncOperation {
       return operation.whenFinished(body).map { number in
-        { withExtendedLifetime(operation.core.withLock { $0.waiters.remove(number) }) {} }
+        { _ = operation.core.withLock { $0.waiters.remove(number) } }
       }
     }
     if isFinished {

@@ -37,8 +37,8 @@ enum MemberSlot {
   }
 
   struct End {
-    var dependencies: [DependencyLedger.Dependency?]
-    let dependents: [WeakOperation?]
+    var dependencies: [DependencyLedger.Dependency]
+    let dependents: [WeakOperation]
     let waiters: NumberedList<Waiter>
     /// Holds the runner of a member, and what may be the last reference to a queue.
     let place: Place
