@@ -49,7 +49,7 @@ let package = Package(
       dependencies: [
         "OperationsTestSupport", "LocalServer", "HelloWorld", "WordCount", "LinkCheck", "Dialogs", "EchoPrinter",
         "Feed",
-        "PhotoUpload",
+        "PhotoUpload", "Pipeline",
       ],
       swiftSettings: settings
     ),
@@ -111,6 +111,12 @@ let package = Package(
       name: "PhotoUpload",
       dependencies: ["Operations", "ExampleSupport"],
       path: "Examples/PhotoUpload",
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "Pipeline",
+      dependencies: ["Operations", "ExampleSupport"],
+      path: "Examples/Pipeline",
       swiftSettings: settings
     ),
   ],

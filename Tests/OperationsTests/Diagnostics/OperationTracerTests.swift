@@ -140,7 +140,7 @@ struct OperationTracerTests {
     #expect(tracer.timeline().contains(/retry +:+├─+:+┤/), "\(tracer.timeline())")
     #expect(try tracer.events("X").contains { $0.args?.waitedForKeys == "10 ms" })
     let picture = tracer.svg()
-    #expect(picture.matches(of: /<rect class="key"/).count == 2 && picture.contains(#"<path class="group""#))
+    #expect(picture.matches(of: /<rect class="key"/).count == 2 && picture.contains(#"<path class="group "#))
   }
 
   /// The operation was ready when it was traced, because it had not requested its keys. Foundation starts an operation

@@ -5,7 +5,7 @@ public import Foundation
 /// Create a report with ``OperationContainer/stallReport(alsoIn:)`` or ``AsyncOperation/stallReport(alsoIn:)``.
 ///
 /// ```
-/// 3 operations have not finished, in the queue “sync” or where it waits:
+/// 3 operations have not finished, in the queue “sync” or elsewhere:
 /// “login” was never added to a queue or a group.
 /// “upload” waits for “login”, which was never added to a queue or a group.
 /// “report” waits for “upload”; at the root, “login” was never added to a queue or a group.
@@ -31,7 +31,7 @@ public struct StallReport: Sendable, Hashable, Codable, CustomStringConvertible 
     let sentences = entries.prefix(Self.longestText).map(\.description).joined(separator: "\n")
     let rest = entries.count - Self.longestText
     let header = entries.count == 1 ? "1 operation has" : "\(entries.count) operations have"
-    return "\(header) not finished, in \(subject) or where it waits:\n\(sentences)"
+    return "\(header) not finished, in \(subject) or elsewhere:\n\(sentences)"
       + (rest > 0 ? "\n… and \(rest) more." : "")
   }
 

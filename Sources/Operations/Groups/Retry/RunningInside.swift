@@ -92,6 +92,11 @@ extension AsyncOperation {
       former.whenDrained { self.continue(behind: nil, after: delay, before: next, with: work) }
       return
     }
+    for follower in trace { follower.notePause() }
+    let work = { @Sendable in
+      for follower in self.trace { follower.noteEndOfPause() }
+      work()
+    }
     // Each attempt of an operation with keys takes them anew.
     if delay > .zero || core.withLock({ $0.turn != nil }) {
       pause(for: delay, before: next, then: work)
