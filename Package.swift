@@ -49,7 +49,7 @@ let package = Package(
       dependencies: [
         "OperationsTestSupport", "LocalServer", "HelloWorld", "WordCount", "LinkCheck", "Dialogs", "EchoPrinter",
         "Feed",
-        "PhotoUpload",
+        "PhotoUpload", "Pipeline",
       ],
       swiftSettings: settings
     ),
@@ -62,6 +62,12 @@ let package = Package(
       name: "Benchmarks",
       dependencies: ["Operations", "OperationsTestSupport", "Soak"],
       path: "Tests/Benchmarks",
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "Instructions",
+      dependencies: ["Operations"],
+      path: "Tests/Instructions",
       swiftSettings: settings
     ),
     .target(name: "ExampleSupport", path: "Examples/Support", swiftSettings: settings),
@@ -105,6 +111,12 @@ let package = Package(
       name: "PhotoUpload",
       dependencies: ["Operations", "ExampleSupport"],
       path: "Examples/PhotoUpload",
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "Pipeline",
+      dependencies: ["Operations", "ExampleSupport"],
+      path: "Examples/Pipeline",
       swiftSettings: settings
     ),
   ],

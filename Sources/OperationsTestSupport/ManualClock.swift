@@ -208,7 +208,7 @@ public final class ManualClock: Clock, TimerClock, Sendable {
   /// schedule another event after a delay. The delay begins at the time of the first event, and the second event runs
   /// in the same call if it is due.
   ///
-  /// If a scheduler is suspended, the call waits until the scheduler is resumed.
+  /// If a scheduler is suspended, the call waits until the scheduler is resumed or the task is cancelled.
   ///
   /// - Precondition: `duration` is not negative.
   public func advance(by duration: Duration, draining first: SerialScheduler, _ others: SerialScheduler...) async {
@@ -229,6 +229,8 @@ public final class ManualClock: Clock, TimerClock, Sendable {
     repeat {
       before = schedulers.map(\.begunSoFar)
       for scheduler in schedulers { await scheduler.drained() }
+      // A cancelled task does not wait for a scheduler.
+      if Task.isCancelled { return }
     } while before != schedulers.map(\.begunSoFar)
       || schedulers.contains { $0.statistics.eventsQueued + $0.statistics.jobsQueued > 0 }
   }

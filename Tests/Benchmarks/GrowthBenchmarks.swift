@@ -151,11 +151,6 @@ enum GrowthBenchmarks {
       }
       run(group)
     },
-    .growth("producers-leave", "producers that are removed from the consumer that collects them", of: 2000) { count in
-      let producers = (0..<count).map { index in ResultOperation { index } }
-      let consumer = collect(producers)
-      for producer in producers { consumer.removeDependency(producer) }
-    },
     .growth("queue-tracers", "tracers that follow a queue each, and operations in these queues", of: 500) { count in
       let queues = (0..<count).map { _ in OperationQueue() }
       let tracers = queues.map { queue in
@@ -193,19 +188,6 @@ enum GrowthBenchmarks {
       let scheduler = SerialScheduler(name: "later")
       let events = (0..<count).map { scheduler.schedule(after: .seconds(100_000) + .milliseconds($0)) {} }
       for event in events { event.cancel() }
-    },
-    .growth("dependents-leave", "dependents that stop waiting for one operation", of: 10_000) { count in
-      // In reverse order, because the last dependent is found last.
-      let dependency = AsyncOperation()
-      let dependents = (0..<count).map { _ in AsyncOperation() }
-      dependency ==> dependents
-      for dependent in dependents.reversed() { dependent.removeDependency(dependency) }
-    },
-    .growth("dependencies-leave", "dependencies that one operation stops waiting for", of: 10_000) { count in
-      let dependencies = (0..<count).map { _ in AsyncOperation() }
-      let dependent = AsyncOperation()
-      dependencies ==> dependent
-      for dependency in dependencies { dependent.removeDependency(dependency) }
     },
     .growth("waits-cancelled", "waits for one operation that are cancelled before its end", of: 2000) { count in
       let (own, plain, ended) = (AsyncOperation(), BlockOperation {}, DispatchSemaphore(value: 0))

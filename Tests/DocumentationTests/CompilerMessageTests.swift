@@ -13,7 +13,15 @@ struct CompilerMessageTests {
     "'retry' is unavailable: An operation runs once. Make new ones: RetryOperation(attempts: 3) { _ in … }"
   private static let run = "'run()' is unavailable: A queue runs the operation: try await queue.run(operation)"
 
-  /// Statements, and the error of each.
+  private static let string = "cannot convert value of type 'String' to expected argument type 'ExclusivityKey'"
+  private static let exclusive =
+    "'exclusive(_:in:)' is unavailable: Make a key of the string: exclusive(ExclusivityKey(name))"
+  private static let keys = #"'withKeys(_:in:_:)' is unavailable: Claim the key: withKeys(.exclusive("name")) { … }"#
+  private static let code = "'timedOut' is unavailable: Catch the code: catch OperationError.Code.timedOut { … }"
+  private static let block =
+    "'callAsFunction()' is unavailable: The block receives the operation: { operation in operation.finish() }"
+
+  /// Statements, and the error of each, which the page of `AsyncOperation` shows beside it. Right ones have none.
   private static let mistakes = [
     ("a ==> { b.cancel() }", closure),
     ("a ==> b ==> { b.cancel() }", closure),
@@ -29,14 +37,31 @@ struct CompilerMessageTests {
     ("try await b.run()", run),
     ("try await GroupOperation().run()", run),
     ("TaskOperation { 1 }.retry(3)", retry),
+    ("b.exclusive(name)", exclusive),
+    ("b.shared(name)", string),
+    (#"try await withKeys("name") {}"#, keys),
+    ("do { try await b.completed() } catch OperationError.timedOut {}", code),
+    ("AsyncBlockOperation { finish in finish() }", block),
+    (
+      #"b.exclusive("a", "b").exclusive("\(name) b").exclusive(["a"], policy: .drop).exclusive(ExclusivityKey(name))"#,
+      ""
+    ),
+    (#"try await withKeys {}; try await withKeys(.exclusive("a"), .shared("b")) { try await b.completed() }"#, ""),
+    ("do { try await b.completed() } catch OperationError.Code.timedOut {} catch let error as OperationError {}", ""),
+    ("_ = AsyncBlockOperation { operation in operation.finish() }; _ = AsyncBlockOperation { $0.finish() }", ""),
+    ("_ = RetryOperation(attempts: 3, backoff: .exponential(initial: .seconds(1))) { _ in TaskOperation { 1 } }", ""),
   ]
 
   @Test func eachMistakeIsOneErrorWithARemedy() async throws {
     let functions = Self.mistakes.enumerated().map { number, mistake in
-      "func mistake\(number)(_ a: Operation, _ b: AsyncOperation) async throws { \(mistake.0) }"
+      "func mistake\(number)(_ a: Operation, _ b: AsyncOperation, _ name: String) async throws { \(mistake.0) }"
     }
     let errors = try await Self.errors(in: "import Foundation; import Operations\n" + functions.joined(separator: "\n"))
-    for (number, mistake) in Self.mistakes.enumerated() { #expect(errors[number + 2] == [mistake.1], "\(mistake.0)") }
+    let page = try Repository.file("Sources/Operations/Operations.docc/Symbols/AsyncOperation.md").lines
+    for (number, mistake) in Self.mistakes.enumerated() {
+      #expect(errors[number + 2, default: []] == (mistake.1.isEmpty ? [] : [mistake.1]), "\(mistake.0)")
+      #expect(mistake.1.isEmpty || page.contains { $0.hasSuffix("| \(mistake.1) |") }, "\(mistake.1)")
+    }
   }
 
   /// Closures for a condition, and whether they are refused because they return a `Bool`.

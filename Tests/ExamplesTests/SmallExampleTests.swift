@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-/// HelloWorld, Dialogs, EchoPrinter, Feed and PhotoUpload, and the usage of every example.
+/// HelloWorld, Dialogs, EchoPrinter, Feed and PhotoUpload, and the usage of every example but HelloWorld.
 struct SmallExampleTests {
   private static let dialogs = "printf '%s\\n' y n y n y y | swift run Dialogs"
 
@@ -121,7 +121,7 @@ struct SmallExampleTests {
     "LinkCheck", "LinkCheck ftp://x/", "LinkCheck x", "LinkCheck --limit 0 http://x/",
     "LinkCheck http://x/ http://y/", "Dialogs push", "EchoPrinter loudly",
     "Feed --frames none", "Feed --frames", "Feed --draw",
-    "PhotoUpload --files none", "PhotoUpload --files 0", "PhotoUpload --photos 20",
+    "Pipeline --draw", "Pipeline --svg", "PhotoUpload --files none", "PhotoUpload --files 0", "PhotoUpload --photos 20",
   ])
   func wrongArguments_explainTheUsage(_ command: String) async throws {
     let name = try #require(command.split(separator: " ").first)
@@ -141,6 +141,7 @@ struct SmallExampleTests {
   @Test(arguments: [
     "WordCount nowhere", "WordCount --trace nowhere/trace.json .", "LinkCheck --svg nowhere/run.svg http://x/",
     "LinkCheck http://name.invalid/", "LinkCheck http://127.0.0.1:1/", "PhotoUpload --svg nowhere/photos.svg",
+    "Pipeline --svg nowhere/run.svg",
   ])
   func aFileOrPageThatCannotBeUsed_isExplainedInOneLine(_ command: String) async throws {
     let outcome = try await Shell.run(command)
@@ -152,7 +153,7 @@ struct SmallExampleTests {
 
   @Test(
     .enabled(if: Shell.isLinux),
-    arguments: ["WordCount", "LinkCheck", "Dialogs", "EchoPrinter", "Feed", "PhotoUpload"]
+    arguments: ["WordCount", "LinkCheck", "Dialogs", "EchoPrinter", "Feed", "PhotoUpload", "Pipeline"]
       .map { ("\($0) --help > /dev/full", full + ".") } + [
         ("HelloWorld > /dev/full", full), ("echo a | EchoPrinter > /dev/full", full + ". 0 lines were printed."),
         ("Dialogs < /dev/null > /dev/full", "."), ("Feed --frames 2 > /dev/full", "."),

@@ -136,7 +136,7 @@ struct SoakChecks {
 
   /// The text of a failure, without the operation inside a flatMap or a retry, which has no name here.
   private static func text(of path: [String], _ error: any Error) -> String {
-    path.filter { $0 != "result operation" }.joined(separator: " › ") + ": \(error)"
+    path.filter { !$0.contains(".swift, line ") }.joined(separator: " › ") + ": \(error)"
   }
 
   mutating func checkGroup(_ item: SoakItem) {

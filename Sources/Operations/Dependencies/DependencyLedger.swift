@@ -72,7 +72,7 @@ struct DependencyLedger {
     if dependents?.willGrow == true {
       // Dependents that have been released are removed when the list would grow.
       seen = dependents?.entries.map(\.operation) ?? []
-      dependents?.compact { $0.operation != nil }
+      dependents?.removeAll { $0.operation == nil }
     }
     dependents?.append(WeakOperation(dependent))
     return (true, seen)
@@ -83,10 +83,37 @@ struct DependencyLedger {
     dependents?.remove(ObjectIdentifier(dependent)) ?? []
   }
 
-  mutating func takeDependencies() -> [Dependency?] { dependencies.takeAll() }
+  mutating func takeDependencies() -> [Dependency] { dependencies.takeAll() }
 
-  mutating func close() -> [WeakOperation?] {
+  mutating func close() -> [WeakOperation] {
     defer { dependents = nil }
     return dependents?.takeAll() ?? []
   }
+}
+
+/// Entries about operations, in the order they were added. The storage never leaves its lock, because ThreadSanitizer
+/// does not detect that a copy of an array was released.
+struct LedgerList<Entry: Identifiable<ObjectIdentifier>> {
+  private var list: [Entry] = []
+
+  var count: Int { list.count }
+  var isEmpty: Bool { list.isEmpty }
+  /// A copy in new storage.
+  var entries: [Entry] { list.map { $0 } }
+  var willGrow: Bool { list.count >= 64 && list.count == list.capacity }
+
+  mutating func append(_ entry: Entry) { list.append(entry) }
+
+  mutating func remove(_ identity: ObjectIdentifier) -> [Entry] {
+    var removed: [Entry] = []
+    list.removeAll { entry in
+      if entry.id == identity { removed.append(entry) }
+      return entry.id == identity
+    }
+    return removed
+  }
+
+  mutating func removeAll(where shouldBeRemoved: (Entry) -> Bool) { list.removeAll(where: shouldBeRemoved) }
+
+  mutating func takeAll() -> [Entry] { exchange(&list, with: []) }
 }

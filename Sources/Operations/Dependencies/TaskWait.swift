@@ -19,36 +19,41 @@ final class TaskWait: Equatable, @unchecked Sendable {
   let work: Work
   let target: Target
   let began = CoarseTime.now
+  /// Ends the wait. A wait without it cannot be refused, and only shows what its work waits for.
+  private let giveUp: (@Sendable (OperationError) -> Void)?
   /// Guarded by the lock of all waits, as are the next properties.
   var number = -1
   var schedule = WaitWatch.Schedule()
-  private var resume: (@Sendable (OperationError) -> Void)?
   private(set) var refusal: OperationError?
 
-  private init(_ work: Work, _ target: Target) { (self.work, self.target) = (work, target) }
+  private init(_ work: Work, _ target: Target, _ giveUp: (@Sendable (OperationError) -> Void)?) {
+    self.work = work
+    self.target = target
+    self.giveUp = giveUp
+  }
 
   /// Records a wait of the current task, until the caller ends it. Nil outside of work.
-  static func begin(_ target: @autoclosure () -> Target) -> TaskWait? {
+  static func begin(
+    _ target: @autoclosure () -> Target,
+    givingUpBy giveUp: (@Sendable (OperationError) -> Void)? = nil
+  ) -> TaskWait? {
     guard let work = currentWork else { return nil }
-    let wait = TaskWait(work, target())
+    let wait = TaskWait(work, target(), giveUp)
     WaitWatch.begin(wait)
     return wait
   }
 
   func end() { WaitWatch.withWaits { _ = $0.remove(number) } }
 
-  /// Lets the wait be refused by this closure, which ends it. A wait without one only shows what its work waits for.
-  func giveUp(by body: @escaping @Sendable (OperationError) -> Void) { WaitWatch.withWaits { _ in resume = body } }
-
-  var isRefusable: Bool { WaitWatch.withWaits { $0.contains(number) && resume != nil && refusal == nil } }
+  var isRefusable: Bool { giveUp != nil && WaitWatch.withWaits { $0.contains(number) && refusal == nil } }
 
   func refuse(with error: OperationError) {
-    let resume = WaitWatch.withWaits { waits -> (@Sendable (OperationError) -> Void)? in
-      guard waits.contains(number), refusal == nil else { return nil }
+    let isRefused = WaitWatch.withWaits { waits in
+      guard waits.contains(number), refusal == nil else { return false }
       refusal = error
-      return self.resume
+      return true
     }
-    resume?(error)
+    if isRefused { giveUp?(error) }
   }
 
   func throwIfRefused() throws { if let refusal = WaitWatch.withWaits({ _ in refusal }) { throw refusal } }
@@ -61,9 +66,10 @@ nonisolated(nonsending) func waitingForTurn<Value>(
   giveUp: @escaping @Sendable () -> Void,
   _ body: () async throws -> Value
 ) async throws -> Value {
-  guard let queue, let wait = TaskWait.begin(.turn(in: queue)) else { return try await body() }
+  guard let queue, let wait = TaskWait.begin(.turn(in: queue), givingUpBy: { _ in giveUp() }) else {
+    return try await body()
+  }
   defer { wait.end() }
-  wait.giveUp { _ in giveUp() }
   do { return try await body() } catch {
     try wait.throwIfRefused()
     throw error

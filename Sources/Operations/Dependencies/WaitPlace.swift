@@ -25,6 +25,8 @@ enum WaitPlace {
     }
   }
 
+  var group: GroupOperation? { if case .group(let group) = self { group } else { nil } }
+
   var name: String? {
     switch self {
     case .group(let group): group.displayName
@@ -47,6 +49,11 @@ enum WaitPlace {
     case .group(let group) where group.engine.isDraining: (false, -1, group.members)
     case .group(let group): (group.isSuspended, group.maxConcurrentOperationCount, group.members)
     }
+  }
+
+  var isFull: Bool {
+    let (isSuspended, limit, operations) = slots
+    return isSuspended || limit >= 0 && operations.count(where: \.usesSlot) >= limit
   }
 }
 

@@ -42,7 +42,7 @@ extension WaitSnapshot {
         // What waits for a cycle of which none can give way, such as one of plain operations, goes on waiting.
         let mayGiveWay = !set.cycle.isEmpty
         isResolved.append(
-          mayGiveWay && giveWay(set.items, isCurrent: isCurrent, isInSet: { setOf[$0] == index })
+          mayGiveWay && giveWay(set.items, order.dependents, isCurrent: isCurrent, setOf)
         )
       }
     }
@@ -52,18 +52,20 @@ extension WaitSnapshot {
 
   // MARK: The last wait of a set
 
-  private func giveWay(_ items: [Int], isCurrent: Bool, isInSet: (Int) -> Bool) -> Bool {
-    let passing = items.compactMap { claimant(of: $0)?.ticket }.filter { ticket in
-      KeyRegistry.withTable { $0.mayPass(ticket) }
-    }
-    if let first = passing.min() {
+  private static let searchesAtMost = 16
+
+  private func giveWay(_ items: [Int], _ dependents: [[Int]], isCurrent: Bool, _ setOf: [Int: Int]) -> Bool {
+    if let first = items.compactMap({ claimant(of: $0) }).filter(mayPass).compactMap(\.ticket).min() {
       if isCurrent { KeyRegistry.change { $0.prefer(first, &$1) } }
       return true
     }
+    let isInSet = { setOf[$0] == setOf[items[0]] }
     let givers = items.flatMap { node in
       self.givers(of: node, isInSet).map { (node: node, giver: $0.giver, rank: $0.rank) }
     }
-    guard let last = givers.max(by: { $0.rank < $1.rank }) else { return false }
+    let latest = givers.sorted { $0.rank > $1.rank }
+    let helping = latest.prefix(Self.searchesAtMost).first { letsOtherEnd($0.node, dependents, setOf) }
+    guard let last = helping ?? latest.first else { return false }
     guard isCurrent else { return true }
     let reason = way(back: last.node, for: last.giver, isInSet)
     switch last.giver {
@@ -76,6 +78,31 @@ extension WaitSnapshot {
       operation.refuse(with: OperationError(.waitCycle, message))
     }
     return true
+  }
+
+  /// Whether the end of one node lets another operation or task of its set end or start.
+  private func letsOtherEnd(_ node: Int, _ dependents: [[Int]], _ setOf: [Int: Int]) -> Bool {
+    var (ended, toDo) = (Set([node]), [node])
+    while let item = toDo.popLast() {
+      for other in dependents[item] where setOf[other] == setOf[node] && !ended.contains(other) {
+        let over = nodes[other].waits.map(\.node).filter { ended.contains($0) || setOf[$0] == nil }
+        var demand = nodes[other].demand
+        let isMet = over.contains { demand?.end(of: $0) == true }
+        guard isMet || over.count >= nodes[other].needed ?? nodes[other].waits.count else { continue }
+        if !isResource(other) { return true }
+        ended.insert(other)
+        toDo.append(other)
+      }
+    }
+    return false
+  }
+
+  /// Whether a claim passes those before it, which wait for a holder around it, or where no slot is free.
+  private func mayPass(_ claimant: KeyClaimant) -> Bool {
+    guard let ticket = claimant.ticket else { return false }
+    let (others, isInHolder) = KeyRegistry.withTable { $0.claimants(before: ticket) }
+    return !others.isEmpty
+      && (isInHolder || others.allSatisfy { $0.operation.flatMap(WaitPlace.init)?.isFull == true })
   }
 
   private func claimant(of node: Int) -> KeyClaimant? {
@@ -203,11 +230,11 @@ extension WaitSnapshot {
 }
 
 extension WaitSnapshot.WaitKind {
-  /// Whether an operation waits for this before it starts or goes on.
+  /// Whether an operation waits for this before it starts or goes on. A cancelled member still waits for its group.
   fileprivate var isOfStart: Bool {
     switch self {
-    case .dependency, .groupStart, .slot, .key: true
-    case .member, .ownStart, .task, .user: false
+    case .dependency, .slot, .key: true
+    case .groupStart, .member, .ownStart, .task, .user: false
     }
   }
 }

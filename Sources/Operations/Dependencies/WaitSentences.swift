@@ -27,11 +27,13 @@ extension WaitSnapshot {
     if case (.task, .task) = (wait.kind, nodes[wait.node].subject) { true } else { false }
   }
 
-  /// Says that a node waits for an operation or a task.
-  func phrase(_ wait: Wait, of node: Int) -> String {
+  /// Says that a node waits for an operation or a task. The names of `others` follow.
+  func phrase(_ wait: Wait, of node: Int, and others: [Wait] = []) -> String {
     let other = name(wait.node)
+    let hasOthers = !others.isEmpty && others.allSatisfy { $0.kind == .member }
     return switch wait.kind {
-    case .member where nodes[node].operation is GroupOperation: "waits for its member \(other)"
+    case .member where nodes[node].operation is GroupOperation:
+      "waits for its \(hasOthers ? "members" : "member") \(other)"
     case .member: "waits for \(other) inside it"
     case .groupStart: "cannot begin before its group \(other)"
     case .dependency, .ownStart, .task, .slot, .key, .user: "waits for \(other)"

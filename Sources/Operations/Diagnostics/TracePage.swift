@@ -3,123 +3,75 @@ import Foundation
 extension OperationTracer {
   /// Returns the recorded operations as a page in HTML, which refers to no other file.
   ///
-  /// The page has the timeline of ``svg(width:)``, the graph, the failures with their paths, and a stall report of the
-  /// traced operations that have not finished. The search dims all operations without the text in their name, and a
-  /// click on an operation shows its times and its error. The text after `#` in the address is the first search. The
-  /// page has colors for light and dark.
+  /// The page has a stall report of the traced operations that have not finished, the failures with their paths, the
+  /// timeline of ``svg(width:)``, and the graph. The search dims all operations without the text in their name. A click
+  /// on an operation, or the arrow keys, show its times and its error. The text after `#` in the address is the first
+  /// search. The page has colors for light and dark.
   ///
   /// - Complexity: O(n log n) for n operations.
   public func html() -> String {
     // The weak references are loaded without the lock, because each loaded reference may be the last one.
     let unfinished = log.withLock { $0.operations }.compactMap(\.operation).filter { !$0.isFinished }
     let report = StallReport(of: unfinished, in: "the trace", lookingInto: [])
-    return TracePage(records, now).text(summary: summary.description, report: report.description)
+    return TracePage(records: records, now: now, report: report).text(summary: summary.description)
   }
 }
 
 private struct TracePage {
-  private static let (width, height, gap) = (150, 26, 34)
+  let records: [OperationTracer.Record]
+  let now: Duration
+  let report: StallReport
 
-  private let records: [OperationTracer.Record]
-  private let now: Duration
-  /// In the graph, time goes to the right: an operation is in the column after its last dependency. A chain is on one row,
-  /// and a group is a box around its members, whose last column and row are its own.
-  private var places: [(column: Int, row: Int, lastColumn: Int, lastRow: Int)] = []
-  private var rows = 0
-
-  init(_ records: [OperationTracer.Record], _ now: Duration) {
-    (self.records, self.now) = (records, now)
-    let graph = OperationGraph(records)
-    var columns = [Int](repeating: 0, count: graph.points.count)
-    for point in graph.order.order { columns[point] = graph.waits[point].map { columns[$0] + 1 }.max() ?? 0 }
-    places = records.map { record in
-      let column = columns[graph.starts[record.id]]
-      return (column, 0, column, 0)
-    }
-    var ends: Set<Int> = []
-    let outline = GraphDrawing.outline(of: records.map(\.group))
-    for (id, _) in outline {
-      let before = records[id].dependencies.first { ends.contains($0) && records[$0].group == records[id].group }
-      if !records[id].isGroup, let before, ends.remove(before) != nil {
-        places[id].row = places[before].row
-      } else {
-        places[id].row = rows
-        rows += 1
-      }
-      places[id].lastRow = places[id].row
-      if !records[id].isGroup { ends.insert(id) }
-    }
-    for (id, _) in outline.reversed() {
-      guard let group = records[id].group else { continue }
-      places[group].lastColumn = max(places[group].lastColumn, places[id].lastColumn)
-      places[group].lastRow = max(places[group].lastRow, places[id].lastRow)
-    }
+  private var title: String {
+    let names = records.filter { $0.group == nil }.map(\.name.brief)
+    return (names.first ?? "No operations") + (names.count > 1 ? " and \((names.count - 1).others)" : "")
   }
 
-  func text(summary: String, report: String) -> String {
-    """
-    <!DOCTYPE html>
-    <html lang="en">
-    <meta charset="utf-8">
-    <title>Operations</title>
-    <style>\(Self.style)</style>
-    <header>
-      <input id="search" type="search" placeholder="Search by name" autofocus><output id="count"></output>
-      <p>\(summary.inMarkup)</p>
-    </header>
-    <aside id="details" hidden></aside>
-    <h2>Timeline</h2>
-    <div>\(TracePicture(records, now, width: 1000).text)</div>
-    <h2>Graph</h2>
-    <div>\(graph)</div>
-    <h2>Failures</h2>
-    <ul id="failures">\(failures.isEmpty ? "None." : failures.joined(separator: "\n"))</ul>
-    <h2>Stall report</h2>
-    <pre>\(report.inMarkup)</pre>
-    <script>
-    const records = \(details)
-    \(Self.script)</script>
-    </html>
-
-    """
-  }
-
-  // MARK: The graph
-
-  private func x(_ column: Int) -> Int { 12 + column * (Self.width + Self.gap) }
-  private func y(_ row: Int) -> Int { 12 + row * (Self.height + 12) }
-
-  private var graph: String {
-    let size = (x((places.map(\.lastColumn).max() ?? 0) + 1), y(rows))
-    let arrows = records.flatMap { record in record.dependencies.map { arrow(from: $0, to: record.id) } }
+  func text(summary: String) -> String {
+    let causes = Set(report.roots.map(\.operation))
+    let stuck = records.filter { $0.finished == nil && causes.contains($0.name) }.map(\.id)
+    let date = Date.now.formatted(.iso8601.year().month().day().dateSeparator(.dash))
+    let time = Date.now.formatted(.iso8601.time(includingFractionalSeconds: false).timeSeparator(.colon))
+    let timeline = TracePicture(records, now, width: 1000, stuck: Set(stuck)).text(hasLegend: false)
     return """
-      <svg width="\(size.0)" height="\(size.1)">
-      \((arrows + records.map(node)).joined(separator: "\n"))
-      </svg>
+      <!DOCTYPE html>
+      <html lang="en">
+      <meta charset="utf-8">
+      <meta name="viewport" content="width=device-width">
+      <title>\(title.inMarkup), \(date)</title>
+      <style>\(Self.style)</style>
+      <h1>\(title.inMarkup)</h1>
+      <p>\(date) \(time) UTC
+      \(summary.inMarkup)</p>
+      <header>
+        <input id="search" type="search" placeholder="Search by name ( / )"><output id="count"></output>
+      </header>
+      <aside id="details" aria-live="polite" hidden></aside>
+      \(section("Not finished", report.entries.isEmpty ? [] : ["<pre>\(report.description.inMarkup)</pre>"]))
+      \(section("Failures", failures.isEmpty ? [] : ["<ul>"] + failures + ["</ul>"]))
+      <h2>Timeline</h2>
+      <p class="legend">\(legend(of: timeline))</p>
+      <div>\(timeline)</div>
+      <h2>Graph</h2>
+      <div>\(TraceGraph(records).text)</div>
+      <script>
+      const records = \(details)
+      \(Self.script)</script>
+      </html>
+
       """
   }
 
-  private func arrow(from: Int, to: Int) -> String {
-    let (left, top) = (x(places[from].lastColumn) + Self.width, y(places[from].row) + Self.height / 2)
-    let (right, bottom) = (x(places[to].column), y(places[to].row) + Self.height / 2)
-    let middle = (left + right) / 2
-    return """
-      <path class="arrow" d="M\(left) \(top)C\(middle) \(top) \(middle) \(bottom) \(right) \(bottom)l-6 -4m6 4l-6 4"/>
-      """
+  private func section(_ heading: String, _ lines: [String]) -> String {
+    lines.isEmpty ? "" : "<h2>\(heading)</h2>\n" + lines.joined(separator: "\n")
   }
 
-  private func node(_ record: OperationTracer.Record) -> String {
-    let place = places[record.id]
-    let (left, top) = (x(place.column), y(place.row))
-    let width = x(place.lastColumn) + Self.width - left
-    let height = y(place.lastRow) + Self.height - top
-    let kind = record.isGroup ? "box" : record.state.rawValue
-    let name = record.name.inOneLine
-    return """
-      <g class="node" data-id="\(record.id)"><title>\(name.inMarkup)</title>\
-      <rect class="\(kind)" x="\(left)" y="\(top)" width="\(width)" height="\(height + (kind == "box" ? 6 : 0))" rx="4"/>\
-      <text x="\(left + 8)" y="\(top + 17)">\(name.shortened(to: 20).inMarkup)</text></g>
-      """
+  private func legend(of timeline: String) -> String {
+    let kinds = TracePicture.legend.filter { timeline.contains("<rect class=\"\($0.0)\"") }
+    let items = kinds.map { kind, label in
+      #"<svg width="14" height="12"><path class="\#(kind)" d="M1 1h12v10h-12z"/></svg> \#(label)"#
+    }
+    return items.map { "<span>\($0)</span>" }.joined(separator: "\n")
   }
 
   // MARK: Failures and details
@@ -145,7 +97,8 @@ private struct TracePage {
       let keys = record.requestedKeys.map { (granted - $0).reading }
       let lines: [(String, String?)] = [
         ("operation", path(record).joined(separator: " › ")), ("state", record.state.rawValue),
-        ("error", record.error), ("started", record.started?.reading), ("took", record.duration?.reading),
+        ("error", record.error), ("waiting", record.state == .pending ? record.obstacle(in: records) : nil),
+        ("started", record.started?.reading), ("took", record.duration?.reading),
         ("waited for keys", keys), ("waited for a slot", record.wait(in: records)?.reading),
         ("queue", record.queue),
         ("after", record.dependencies.isEmpty ? nil : record.dependencies.map { records[$0].name }.listed { $0 }),
@@ -160,40 +113,71 @@ private struct TracePage {
   // MARK: The code of the page
 
   private static let style = """
-    :root { color-scheme: light dark }
-    body { font: 14px ui-sans-serif, system-ui, sans-serif; margin: 0 16px 48px }
-    header { position: sticky; top: 0; padding: 12px 0; background: Canvas }
-    header p { margin: 8px 0 0; white-space: pre-line }
-    input { font: inherit; padding: 4px 8px; width: 280px; margin-right: 12px }
-    div { overflow: auto; max-height: 80vh }
-    aside { position: fixed; right: 16px; bottom: 16px; max-width: 480px; max-height: 60vh; overflow: auto }
-    aside, pre { background: Canvas; border: 1px solid GrayText; border-radius: 8px; padding: 12px }
-    aside b { display: block; font-weight: 600 }
-    pre { white-space: pre-wrap }
-    [data-id] { cursor: pointer }
-    [data-id].other { opacity: 0.12 }
-    .box { fill: none; stroke: GrayText } .arrow { fill: none; stroke: GrayText }
-    .node .finished, .node .executing, .node .failed { fill-opacity: 0.25 }
+    :root { color-scheme: light dark; --line: #8886 }
+    body { font: 14px ui-sans-serif, system-ui, sans-serif; margin: 16px; background: Canvas; color: CanvasText }
+    h1 { font-size: 22px; margin: 0 } h2 { font-size: 16px; margin: 24px 0 8px }
+    p { margin: 4px 0; white-space: pre-line }
+    header { position: sticky; top: 0; padding: 8px 0; background: Canvas; z-index: 1 }
+    input { font: inherit; padding: 5px 10px; width: min(280px, 60%); margin-right: 12px }
+    input, aside, pre, div { background: Canvas; border: 1px solid var(--line); border-radius: 8px }
+    input { color: CanvasText } input:focus { outline: 2px solid #2f81f7; outline-offset: -1px }
+    div { overflow: auto; max-height: 85vh }
+    aside { position: fixed; right: 16px; bottom: 16px; max-width: min(480px, 80%); max-height: 50vh; overflow: auto }
+    aside, pre { padding: 12px; margin: 0; z-index: 2 } aside b { display: block; font-weight: 600 }
+    pre { white-space: pre-wrap; border-left: 4px solid #cf222e }
+    ul { margin: 0; padding: 0; list-style: none } li { padding: 2px 0 } li::before { content: "✕ "; color: #cf222e }
+    .legend { white-space: normal } .legend span { display: inline-block; margin-right: 16px }
+    .legend svg { vertical-align: -2px }
+    [data-id] { cursor: pointer; outline: none } [data-id].other { opacity: .12 }
+    .row:focus text, .node:focus text, li:focus, .selected text, li.selected { font-weight: 700 }
+    .row.selected > rect, .node.selected rect { stroke: CanvasText; stroke-width: 2 }
+    .row.selected > .group { stroke-width: 4 }
+    svg .page { fill: none }
+    .node rect { fill-opacity: .18; stroke: #2f81f7; stroke-width: 1.5 } .node .finished { stroke-width: 0 }
+    .node .executing { fill-opacity: 0 } .node .failed { stroke: #cf222e }
+    .node .pending, .node .cancelled { stroke: GrayText } .node .box { fill: none; stroke-width: 1 }
+    .arrow { fill: none; stroke: GrayText; stroke-opacity: .6 }
+    .arrow.selected { stroke: #2f81f7; stroke-opacity: 1; stroke-width: 2 }
     """
 
   private static let script = """
     const shown = [...document.querySelectorAll("[data-id]")]
     const search = document.getElementById("search"), details = document.getElementById("details")
+    for (const element of shown) { element.tabIndex = 0; element.setAttribute("role", "button") }
     function find() {
       const text = search.value.toLowerCase()
       const hits = records.map(lines => lines[0][1].toLowerCase().includes(text))
       for (const element of shown) element.classList.toggle("other", !hits[element.dataset.id])
       const first = text && shown.find(element => hits[element.dataset.id])
       if (first) first.scrollIntoView({ block: "nearest" })
-      document.getElementById("count").textContent = hits.filter(Boolean).length + " of " + records.length
+      const count = hits.filter(Boolean).length
+      document.getElementById("count").textContent = text ? count + " of " + records.length : ""
     }
-    document.addEventListener("click", event => {
-      const element = event.target.closest("[data-id]")
-      details.hidden = !element
+    function select(id) {
+      for (const element of shown) element.classList.toggle("selected", element.dataset.id === id)
+      for (const arrow of document.querySelectorAll(".arrow")) {
+        arrow.classList.toggle("selected", arrow.dataset.ends.split(" ").includes(id))
+      }
+      details.hidden = id === undefined
       details.replaceChildren()
-      for (const [label, text] of element ? records[element.dataset.id].slice(1) : []) {
+      for (const [label, text] of id === undefined ? [] : records[id].slice(1)) {
         details.append(Object.assign(document.createElement("b"), { textContent: label }), text)
       }
+    }
+    document.addEventListener("click", event => {
+      if (!details.contains(event.target)) select(event.target.closest("[data-id]")?.dataset.id)
+    })
+    document.addEventListener("keydown", event => {
+      const here = shown.indexOf(document.activeElement)
+      if (event.key === "Escape") return select()
+      if (event.key === "/" && document.activeElement !== search) search.focus()
+      else if (here < 0) return
+      else if (event.key === "Enter" || event.key === " ") select(shown[here].dataset.id)
+      else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+        const next = shown[here + (event.key === "ArrowDown" ? 1 : -1)]
+        if (next) { next.focus(); select(next.dataset.id) }
+      } else return
+      event.preventDefault()
     })
     search.value = decodeURIComponent(location.hash.slice(1))
     search.addEventListener("input", find)

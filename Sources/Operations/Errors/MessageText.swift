@@ -1,11 +1,22 @@
-import Foundation
+public import Foundation
 
 extension Operation {
-  /// The name or the name of the type: “Upload”, and “task operation” for a type of the package.
+  /// Sets the name and returns the operation: `let page = Download(url).named("page 3")`.
+  ///
+  /// Errors, reports and graphs use the name of an operation. If it has none, they use the file and line of its closure, such
+  /// as “Import.swift, line 24”, or the name of its type.
+  @discardableResult
+  public func named(_ name: String) -> Self {
+    self.name = name
+    return self
+  }
+
+  /// The name, or “Import.swift, line 24” for a closure. Otherwise the type: “Upload”, or “task operation” of the package.
   var displayName: String {
     let operation = represented
     if let name = operation.name, !name.isEmpty { return name }
-    return operation.typeName.text
+    let (text, isOfThisPackage) = operation.typeName
+    return (isOfThisPackage ? operation.closureOrigin?.name : nil) ?? text
   }
 
   /// Names an operation that has neither a name nor a type that says what it does.

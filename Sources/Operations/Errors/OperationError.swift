@@ -51,6 +51,8 @@ public struct OperationError: LocalizedError, Equatable, CustomStringConvertible
   /// The errors that caused this one, if any.
   public let underlyingErrors: [any Error]
   let rootCauses: RootCauses
+  /// The first producer without a value, and why it has none.
+  private var origin: String?
 
   /// Creates an error with a code, a message for people, and the errors that caused it.
   public init(_ code: Code, _ message: String, underlyingErrors: [any Error] = []) {
@@ -88,19 +90,17 @@ extension OperationError {
   var isOfFailedProducer: Bool { code == .inputUnavailable && !underlyingErrors.isEmpty }
 
   static func inputUnavailable(to consumer: Operation, from producer: Operation, because cause: any Error) -> Self {
-    let reason =
-      switch cause {
-      case is CancellationError: "which was cancelled"
-      case Code.inputUnavailable: "which had none either"
-      default: "which failed"
-      }
+    let origin = (cause as? OperationError)?.origin
+    let event = cause is CancellationError ? "was cancelled" : "failed"
     let roots = RootCauses(of: [cause])
     let details = roots.description()
-    return OperationError(
+    var error = OperationError(
       .inputUnavailable,
-      "\(consumer.quotedName) has no input from \(producer.quotedName), \(reason)"
-        + (details.isEmpty ? "." : ": \(details)"),
+      "\(consumer.quotedName) has no input from \(producer.quotedName), "
+        + (origin.map { "because \($0)" } ?? "which \(event)") + (details.isEmpty ? "." : ": \(details)"),
       underlyingErrors: roots.bounded([cause])
     )
+    error.origin = origin ?? "\(producer.quotedName) \(event)"
+    return error
   }
 }

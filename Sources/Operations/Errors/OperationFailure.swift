@@ -4,8 +4,8 @@ public import Foundation
 public struct OperationFailure: LocalizedError, CustomStringConvertible {
   /// The names from the outermost group down to the failed operation, for example `["Import", "Download", "page 3"]`.
   ///
-  /// An operation without a name is represented by the name of its type, such as `Upload`, or `task operation` for a
-  /// type of this package. The path is empty if the error belongs to no operation.
+  /// An operation without a name is represented by the file and line of its closure, such as `Import.swift, line 24`, or
+  /// by the name of its type, such as `Upload`, or `group operation` for a type of this package. The path is empty if the error belongs to no operation.
   public var path: [String] { names.map { sequence(first: $0, next: \.rest).map(\.name) } ?? [] }
   /// The error.
   public let error: any Error

@@ -84,8 +84,6 @@ struct KeyEntry {
   var state = KeyState.away
   /// The highest priority of a task that waits for the claimant, if it is above the default, or 0.
   var lent: UInt8 = 0
-  /// Whether the claimant goes before others, because they wait for a holder around it.
-  var isPreferred = false
   /// The number of claims of others that use keys of this holder.
   var loans = 0
 

@@ -121,7 +121,7 @@ extension KeyTable {
 
   /// The claimant before this one that does not let it pass, if there is one.
   mutating func blocker(of ticket: Ticket, in use: Int) -> Ticket? {
-    if uses[use].first == nil || entries[ticket.place].isPreferred { return nil }
+    if uses[use].first == nil { return nil }
     let heads = uses[use].heads
     for case let head? in heads.all {
       if head >= entries[ticket.place].rank { return nil }
@@ -299,18 +299,16 @@ extension KeyTable {
     serve(&effects)
   }
 
-  /// Whether a member of a holder waits for nothing but its turn, behind claimants that wait for the holder.
-  mutating func mayPass(_ ticket: Ticket) -> Bool {
-    guard self[ticket]?.holder != nil else { return false }
-    let obstacles = obstacles(of: ticket)
-    return !obstacles.isEmpty && obstacles.allSatisfy { !$0.obstacle.areHolders }
+  /// Those behind which a claimant waits, if it waits for nothing but its turn, and whether it is inside a holder.
+  mutating func claimants(before ticket: Ticket) -> (claimants: [KeyClaimant], isInHolder: Bool) {
+    guard let entry = self[ticket], entry.rank.priority < .max else { return ([], false) }
+    let obstacles = obstacles(of: ticket).map(\.obstacle)
+    let earlier = obstacles.compactMap { if case .earlier(_, let other) = $0 { claimant(other) } else { nil } }
+    return (earlier.count == obstacles.count ? earlier : [], entry.holder != nil)
   }
 
-  /// Lets a member pass all that wait before it.
+  /// Lets a claimant pass all that wait before it.
   mutating func prefer(_ ticket: Ticket, _ effects: inout [Effect]) {
-    guard state(of: ticket) == .waiting else { return }
-    entries[ticket.place].isPreferred = true
-    if hasTurn(ticket) { serve(ticket, &effects) }
-    serve(&effects)
+    setPriority(.max, lent: 0, of: ticket, &effects)
   }
 }

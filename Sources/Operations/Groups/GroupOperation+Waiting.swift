@@ -72,16 +72,4 @@ extension GroupOperation {
     await finished()
     if isFinished { await waitOrUnregister { engine.waitForDrain($0) } }
   }
-
-  /// Cancels the members that wait, at any depth. Executing members continue.
-  ///
-  /// A member waits if it has not started, or if it is a ``RetryOperation`` or a ``RepeatOperation`` that backs off,
-  /// whose failed attempts are then no failures of the group. Inside an executing member, such as a nested group, what
-  /// waits is cancelled as well.
-  ///
-  /// Together with ``staysOpen``, this shuts a server down gracefully: see <doc:ThreadingAndCancellation>.
-  ///
-  /// - Returns: The number of operations that this call cancelled, without those inside cancelled ones.
-  @discardableResult
-  public final func cancelWaitingOperations() -> Int { AsyncOperation.cancelWaiting(engine.members, in: engine) }
 }

@@ -50,7 +50,7 @@ public import Foundation
 /// dependencies, the priority and the cancellation of a plain member when the member is added, when the group starts and
 /// before the member starts. Three rules follow:
 ///
-/// - A plain member that the group or a policy cancels, or ``cancelOperations(named:)``, finishes at once. The member's
+/// - A plain member that the group or a policy cancels, or ``OperationContainer/cancelOperations(named:)``, finishes at once. The member's
 ///   own `cancel()` takes effect when the member would start.
 /// - A change of its `queuePriority` while it is ready counts only if the priority is lowered.
 /// - A member that overrides `isReady` and is not ready when its dependencies have finished waits in a private

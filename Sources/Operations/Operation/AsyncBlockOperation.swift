@@ -13,16 +13,26 @@
 public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
   /// Needs no lock: only one thread executes the operation, or finishes it unexecuted.
   private var block: (@Sendable (AsyncBlockOperation) -> Void)?
+  private let place: EventOrigin
 
-  /// Creates an operation that runs `block`.
-  ///
-  /// - Parameter block: Starts the work, and calls `finish` on the operation, at once or later, on any thread.
-  public init(_ block: @escaping @Sendable (AsyncBlockOperation) -> Void) {
+  /// Creates an operation that runs `block`, which calls `finish` on the operation, at once or later, on any thread.
+  public init(
+    _ block: @escaping @Sendable (AsyncBlockOperation) -> Void,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) {
     self.block = block
+    place = EventOrigin(file: file, line: line)
     super.init()
   }
 
   public override func execute() { block.take()?(self) }
 
   override func willNotExecute() { _ = block.take() }
+
+  override var origin: EventOrigin? { place }
+
+  /// Not available: the block receives the operation.
+  @available(*, unavailable, message: "The block receives the operation: { operation in operation.finish() }")
+  public func callAsFunction() {}
 }

@@ -77,7 +77,7 @@ extension AsyncOperation {
     // What waits for the end may add a member at once, for which there is a slot.
     if end.announcesSlot { runner?.engine.willReturnSlot() }
     if !end.dependents.isEmpty {
-      Trampoline.asOneCall { for dependent in end.dependents { dependent?.operation?.dependencyDidFinish() } }
+      Trampoline.asOneCall { for dependent in end.dependents { dependent.operation?.dependencyDidFinish() } }
     }
     for waiter in end.waiters.elements { waiter() }
     end.extras?.work?.end()
@@ -85,7 +85,7 @@ extension AsyncOperation {
     // After all that waits for the end, because it calls code of the user.
     end.task?.cancel()
     AsyncOperation.release(end.extras)
-    for case .foreign(_, let relay)? in end.dependencies { relay.stop() }
+    for case .foreign(_, let relay) in end.dependencies { relay.stop() }
   }
 
   /// Calls `waiter` after the observers, and returns its number, or calls it at once if the operation has settled.
@@ -99,10 +99,9 @@ extension AsyncOperation {
   // MARK: Releasing
 
   /// Releases dependencies without recursing down a chain. The caller must hold no other reference to them.
-  static func release(_ dependencies: consuming [DependencyLedger.Dependency?]) {
+  static func release(_ dependencies: consuming [DependencyLedger.Dependency]) {
     var operations: [AnyObject] = []
-    while let slot = dependencies.popLast() {
-      guard let dependency = slot else { continue }
+    while let dependency = dependencies.popLast() {
       if case .foreign(_, let relay) = dependency { relay.stop() }
       operations.append(dependency.operation)
     }
@@ -114,7 +113,7 @@ extension AsyncOperation {
     guard let former = extras.take() else { return }
     former.deadline?.cancel()
     former.pause?.timer.cancel()
-    var operations: [AnyObject] = former.handOvers.takeAll().compactMap { $0?.producer }
+    var operations: [AnyObject] = former.handOvers.takeAll().map(\.producer)
     // An inner operation is still running if this operation timed out or another caller finished it.
     if let inner = former.inner.take() {
       Trampoline.run {
@@ -147,14 +146,7 @@ extension AsyncOperation {
   /// Throws only if the operation has not settled, because the task is cancelled or would wait forever.
   func settled() async throws {
     if core.withLock({ $0.isSettled }) { return }
-    let wait = TaskWait.begin(.operation(self))
-    defer { wait?.end() }
-    await lendingPriority(to: escalatePriority) {
-      await waitOrUnregister { resume in
-        wait?.giveUp { _ in resume() }
-        return whenEnded(resume)
-      }
-    }
+    let wait = await lendingPriority(to: escalatePriority) { await waitForEnd() }
     try wait?.throwIfRefused()
     if core.withLock({ !$0.isSettled }) { throw CancellationError() }
   }
@@ -192,19 +184,25 @@ extension Operation {
   /// ``AsyncOperation`` are notified and its keys are released. Cancelling the task does not cancel the operation, and
   /// a wait that can never end returns early (see <doc:DebuggingStalls>), so check `isFinished` if either can occur.
   public func finished() async {
-    let wait = TaskWait.begin(.operation(self))
+    _ = await waitForEnd()
+  }
+
+  /// Returns the wait, which may have been refused, if the current task does some work.
+  fileprivate func waitForEnd() async -> TaskWait? {
+    var wait: TaskWait?
     await waitOrUnregister { resume in
-      wait?.giveUp { _ in resume() }
+      wait = TaskWait.begin(.operation(self)) { _ in resume() }
       return whenEnded(resume)
     }
     wait?.end()
+    return wait
   }
 
   /// - Returns: A closure that ends the wait without calling `body`.
   func whenEnded(_ body: @escaping @Sendable () -> Void) -> (() -> Void)? {
     if let operation = self as? AsyncOperation {
       return operation.whenFinished(body).map { number in
-        { withExtendedLifetime(operation.core.withLock { $0.waiters.remove(number) }) {} }
+        { _ = operation.core.withLock { $0.waiters.remove(number) } }
       }
     }
     if isFinished {

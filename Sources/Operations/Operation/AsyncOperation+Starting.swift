@@ -121,7 +121,7 @@ extension AsyncOperation {
   ) {
     let priority = max(priority, TaskPriority(rawValue: core.withLock { $0.lent }))
     if let context {
-      _ = run(in: context) { adopt(Task(priority: priority, operation: body), while: phase) }
+      run(in: context) { adopt(Task(priority: priority, operation: body), while: phase) }
     } else {
       let ownWork = ownWork
       adopt(.detached(priority: priority) { await $currentWork.withValue(ownWork, operation: body) }, while: phase)
@@ -129,16 +129,21 @@ extension AsyncOperation {
   }
 
   /// Runs work of the operation on this thread, in a context of the work that created the operation.
-  func run<Value>(in context: TaskContext, _ work: () -> Value) -> Value {
+  func run(in context: TaskContext, _ work: () -> Void) {
     let ownWork = ownWork
-    return context.run { $currentWork.withValue(ownWork) { Trampoline.isolate(work) } }
+    context.run { $currentWork.withValue(ownWork) { Trampoline.isolate(work) } }
   }
 
-  /// Calls a closure of the user, whose task is cancelled with the operation. Runs it as ``run(in:_:)`` does.
-  func call<Value>(in context: TaskContext, _ body: () -> Value) -> Value {
+  /// Calls a closure of the user, as ``run(in:_:)`` does, in a task that is cancelled with the operation. Without a
+  /// context, the current task has the task-local values.
+  func call<Value>(in context: TaskContext?, _ body: () -> Value) -> Value {
+    guard let context else { return body() }
     if !adopt(context.task, while: .executing) { context.task.cancel() }
-    defer { releaseTask() }
-    return run(in: context, body)
+    var value: Value?
+    run(in: context) { value = body() }
+    releaseTask()
+    guard let value else { misuse("A task context runs what it is given.") }
+    return value
   }
 
   /// The priority of a task of this operation, which the thread that starts the operation creates.
@@ -168,7 +173,7 @@ extension AsyncOperation {
 
   private func handOver() {
     let handOvers = core.withLock { $0.extras?.handOvers.takeAll() ?? [] }
-    for case let handOver? in handOvers {
+    for handOver in handOvers {
       // An earlier hand-over may have ended the operation.
       if core.withLock({ !$0.lifecycle.mayExecute }) { break }
       handOver.transfer(handOver.producer, self)

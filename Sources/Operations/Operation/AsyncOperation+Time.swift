@@ -44,10 +44,7 @@ extension AsyncOperation {
   /// members that their group has already started.
   public final var clock: any Clock<Duration> {
     get { assignedClock ?? ContinuousClock() }
-    set {
-      let old = core.withLock { exchange(&$0.makeExtras().clock, with: newValue) }
-      withExtendedLifetime(old) {}
-    }
+    set { _ = core.withLock { exchange(&$0.makeExtras().clock, with: newValue) } }
   }
 
   /// The clock that was set for the operation or the nearest group around it.

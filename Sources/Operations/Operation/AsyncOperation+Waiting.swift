@@ -44,8 +44,9 @@ extension AsyncOperation {
   /// Makes up for what Foundation and others may have missed before the queue had the operation.
   func wasAdded(withSlots: @autoclosure () -> Set<ObjectIdentifier>?) {
     recheckReadiness()
-    startWaitLimit(withSlots: withSlots)
-    watchIfAwaited()
+    let (hasWaitLimit, isWaiting) = core.withLock { ($0.extras?.waitLimit != nil, $0.ledger.isWaiting) }
+    if hasWaitLimit { startWaitLimit(withSlots: withSlots) }
+    if isWaiting { watchIfAwaited() }
   }
 
   /// An operation in a queue that waits for a dependency may close a cycle, if another operation waits for it.

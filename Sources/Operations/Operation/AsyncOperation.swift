@@ -125,6 +125,24 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
   }
 
+  /// The flow of the operation, such as the tenant or the document that it works for. Nil by default.
+  ///
+  /// ```swift
+  /// report.flow = "tenant \(tenant.id)"
+  /// ```
+  ///
+  /// In a group, flows take turns, so that one with many operations does not delay the others: see ``GroupOperation``.
+  /// Operations without a flow are one flow. In an `OperationQueue`, a flow has no effect.
+  ///
+  /// - Precondition: The operation has not been added to a queue or a group, and has not been started.
+  public final var flow: ExclusivityKey? {
+    get { core.withLock { $0.extras?.flow } }
+    set {
+      if !isFree { misuse("\(quotedName) has been added or started already. Set the flow before, or make a new one.") }
+      _ = core.withLock { exchange(&$0.makeExtras().flow, with: newValue) }
+    }
+  }
+
   // MARK: For subclasses
 
   /// Starts the work. Call `finish` once when the work is done, inside this method or later, on any thread.
@@ -146,7 +164,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   open func didFinish() {}
 
   /// Does nothing. The work starts in ``execute()``.
-  public final override func main() {}
+  @available(*, unavailable, message: "Override execute() instead")
+  public override func main() {}
 
   // MARK: Starting
 
@@ -233,6 +252,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   var runsOthersInside: Bool { false }
 
+  var origin: EventOrigin? { nil }
+
   /// Whether a task receives the failures, so that they are none of the group.
   var throwsToItsCaller: Bool { false }
 
@@ -309,8 +330,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   ///
   /// On Linux, Foundation's own implementation leaves the operation waiting forever.
   public final override func removeDependency(_ operation: Operation) {
-    let handOvers = core.withLock { $0.extras?.handOvers.remove(ObjectIdentifier(operation)) }
-    withExtendedLifetime(handOvers) {}
+    _ = core.withLock { $0.extras?.handOvers.remove(ObjectIdentifier(operation)) }
     var unsentNotifications = 0
     if let own = operation as? AsyncOperation {
       let removed = own.core.withLock { $0.ledger.remove(dependent: self) }

@@ -98,6 +98,8 @@ extension Operation {
   /// The member of a group: itself or the one that runs a plain operation. Nil for a plain operation in no group.
   var asMember: AsyncOperation? { self as? AsyncOperation ?? PlainMember.of(self) }
 
+  var closureOrigin: EventOrigin? { (self as? AsyncOperation)?.origin }
+
   /// As far as the package can detect.
   var isFreePlainOperation: Bool { !isExecuting && !isFinished && PlainMember.of(self)?.isFree ?? true }
 

@@ -1,6 +1,6 @@
-public import Foundation
+import Foundation
 
-extension OperationQueue {
+extension OperationContainer {
   /// Runs an operation for each element, at most `count` at once, and returns the results as they come.
   ///
   /// ```swift
@@ -39,11 +39,15 @@ extension OperationQueue {
     of elements: S,
     atMost count: Int,
     ordered isOrdered: Bool = false,
-    _ body: @escaping @Sendable (S.Element) async throws -> T
+    _ body: @escaping @Sendable (S.Element) async throws -> T,
+    file: StaticString = #fileID,
+    line: UInt = #line
   ) -> OperationResults<S.Element, T> where S.Element: Sendable {
-    if T.self is Operation.Type { misuse("An operation without a value has no result. Run it in the closure.") }
+    if T.self is Operation.Type {
+      misuse("An operation without a value has no result. Run it in the closure.", file: file, line: line)
+    }
     return results(of: elements, atMost: count, ordered: isOrdered) { element in
-      TaskOperation { try await body(element) }
+      TaskOperation({ try await body(element) }, file: file, line: line)
     }
   }
 
@@ -61,10 +65,12 @@ extension OperationQueue {
     of elements: sending S,
     atMost count: Int,
     ordered isOrdered: Bool = false,
-    _ body: @escaping @Sendable (S.Element) async throws -> T
+    _ body: @escaping @Sendable (S.Element) async throws -> T,
+    file: StaticString = #fileID,
+    line: UInt = #line
   ) -> ElementResults<S.Element, T, S.Failure> where S.Element: Sendable {
     let run = ResultRun(reading: elements, atMost: count, ordered: isOrdered) { element in
-      self.start(TaskOperation { try await body(element) })
+      self.start(TaskOperation({ try await body(element) }, file: file, line: line))
     }
     return ElementResults(run)
   }
@@ -121,7 +127,7 @@ extension OperationQueue {
 /// The results of operations, one for each element of a sequence: see ``ElementResults``.
 public typealias OperationResults<Source, Output: Sendable> = ElementResults<Source, Output, Never>
 
-/// The results of operations, one for each element: see `results(of:atMost:ordered:_:)` of a queue.
+/// The results of operations, one for each element: see ``OperationContainer``.
 ///
 /// Each result is a value or an error. The sequence throws only the error of an asynchronous sequence of elements. It can
 /// be iterated once, by one task. Releasing it without iterating cancels operations that were passed to it.
@@ -285,13 +291,18 @@ private final class ResultRun<Source, Output: Sendable, Failure: Error>: @unchec
         if let failure = failure.take() { throw failure }
         return nil
       }
-      let wait = timer == nil ? TaskWait.begin(.oneOf { [reports] in reports.withLock { $0.awaited } }) : nil
-      wait?.giveUp { [reports] error in reports.withLock { $0.awaited.last }?.refuse(with: error) }
+      let wait = timer == nil ? beginWait() : nil
       await reports.wait()
       wait?.end()
     }
     cancel()
     return nil
+  }
+
+  private func beginWait() -> TaskWait? {
+    TaskWait.begin(.oneOf { [reports] in reports.withLock { $0.awaited } }) { [reports] error in
+      reports.withLock { $0.awaited.last }?.refuse(with: error)
+    }
   }
 
   private func takeFinished() -> Entry? {

@@ -1,13 +1,11 @@
-public import Foundation
-
-extension OperationQueue {
+extension OperationContainer {
   /// Runs one operation, such as the refresh of a token, for all callers that request it while it is in flight.
   ///
   /// ```swift
   /// let token = try await queue.run(sharing: "refresh token") { RefreshToken(session) }
   /// ```
   ///
-  /// The first caller makes the operation, which runs in this queue and holds the key exclusively. See
+  /// The first caller makes the operation, which runs in this queue or group and holds the key exclusively. See
   /// ``AsyncOperation/exclusive(_:policy:in:)-(ExclusivityKey...,_,_)``. Later callers receive the outcome of the same
   /// operation. When it has finished or been cancelled, the next caller starts a new operation. A holder of the key, and
   /// work for which the operation waits, receive ``OperationError/Code/waitCycle``.

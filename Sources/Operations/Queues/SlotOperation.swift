@@ -1,7 +1,7 @@
-public import Foundation
+import Foundation
 
-extension OperationQueue {
-  /// Runs `body` in the calling task while it occupies a slot of this queue and holds keys.
+extension OperationContainer {
+  /// Runs `body` in the calling task while it occupies a slot of this queue or group and holds keys.
   ///
   /// ```swift
   /// try await queue.withSlot("upload", holding: .limited("server", to: 2)) {
@@ -10,14 +10,16 @@ extension OperationQueue {
   /// ```
   ///
   /// The task waits as an operation with these keys does: first for the keys, without a slot, then for the slot, with
-  /// which it takes the keys. An operation with the name represents `body` in the `operations` of the queue, in reports
-  /// and in traces, and `finished()` waits for it. It has no errors: those of `body` are thrown to the caller.
+  /// which it takes the keys. An operation with the name represents `body` in `operations`, in reports and in traces,
+  /// and `finished()` waits for it. It has no errors: those of `body` are thrown to the caller, and are no failures of a group.
+  /// In a group, the task waits until the group executes, and takes its turn as the first waiter that fits: see
+  /// <doc:MutualExclusion>.
   ///
   /// `body` runs in the caller's isolation, and need not be `Sendable`. What it runs may use its keys, and keeps
   /// them if it outlasts `body`: see ``withKeys(_:in:waitLimit:name:clock:function:line:isolation:_:)``.
   ///
   /// Cancelling the task or the operation while it waits ends the wait at once with a `CancellationError`. A cancelled
-  /// operation leaves the queue when the queue has a slot for it. Cancelling the task later is visible to `body`, which
+  /// operation leaves a queue when the queue has a slot for it. Cancelling the task later is visible to `body`, which
   /// keeps the slot until it returns. Cancelling the operation later has no effect.
   ///
   /// - Parameters:
@@ -32,7 +34,8 @@ extension OperationQueue {
   ///   - isolation: The isolation of the caller.
   ///   - body: The code that needs the slot.
   /// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``: with the code
-  ///   ``OperationError/Code/waitCycle`` if the wait can never end: see <doc:DebuggingStalls>.
+  ///   ``OperationError/Code/waitCycle`` if the wait can never end (see <doc:DebuggingStalls>), and with
+  ///   ``OperationError/Code/shutDown`` if the group has finished.
   public func withSlot<R>(
     _ name: String? = nil,
     holding claims: ExclusivityClaim...,
@@ -50,33 +53,7 @@ extension OperationQueue {
       let reason = "would wait forever for a slot of its queue: its actor runs in it. Use another queue."
       throw OperationError(.waitCycle, "\(operation.quotedName) \(reason)")
     }
-    return try await operation.hold(body) { addOperation(operation) }
-  }
-}
-
-extension GroupOperation {
-  /// Runs `body` in the calling task while it occupies a slot of this group and holds keys.
-  ///
-  /// The task waits until the group executes, and takes the slot and the keys in one step, as the first waiter that
-  /// fits: see <doc:MutualExclusion>. What the method throws is no failure of the group. For the rest, see the method of an
-  /// `OperationQueue`.
-  ///
-  /// - Throws: The error of `body`, a `CancellationError`, or an ``OperationError``: with the code
-  ///   ``OperationError/Code/shutDown`` if the group has finished, and with ``OperationError/Code/waitCycle`` if the
-  ///   wait can never end.
-  public final func withSlot<R>(
-    _ name: String? = nil,
-    holding claims: ExclusivityClaim...,
-    in domain: ExclusivityDomain = .shared,
-    waitLimit: Duration? = nil,
-    flow: ExclusivityKey? = nil,
-    function: StaticString = #function,
-    line: UInt = #line,
-    isolation: isolated (any Actor)? = #isolation,
-    _ body: () async throws -> R
-  ) async throws -> R {
-    let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain, waitLimit, flow)
-    return try await operation.hold(body) { addOperation(operation) }
+    return try await operation.hold(body) { add(operation) }
   }
 }
 

@@ -23,3 +23,25 @@ extension Hashable where Self: AsyncOperation {
   @discardableResult
   public func retry(_ attempts: Int) -> Self { self }
 }
+
+extension AsyncOperation {
+  /// Not available: a key can be any value, so that a variable must say that it is one.
+  @available(*, unavailable, message: "Make a key of the string: exclusive(ExclusivityKey(name))")
+  @discardableResult
+  public final func exclusive(_ names: String..., in domain: ExclusivityDomain = .shared) -> Self { self }
+}
+
+/// Not available: a task says how it holds the keys.
+@available(*, unavailable, message: "Claim the key: withKeys(.exclusive(\"name\")) { … }")
+public func withKeys<R>(_ keys: ExclusivityKey..., in domain: ExclusivityDomain = .shared, _ body: () async throws -> R)
+  async throws -> R
+{ try await body() }
+
+@available(*, unavailable, message: "Catch the code: catch OperationError.Code.timedOut { … }")
+extension OperationError {
+  private static func none<T>() -> T { misuse("An error has no such code.") }
+  /// Not available: the codes are members of ``Code``.
+  public static let (
+    timedOut, dependencyCycle, conditionFailed, outputMissing, excluded, replaced, waitCycle, overflow
+  ): (Code, Code, Code, Code, Code, Code, Code, Code) = none()
+}

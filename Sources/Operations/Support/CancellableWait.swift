@@ -4,13 +4,14 @@ typealias Waiter = @Sendable () -> Void
 /// Suspends the current task until a closure is called or the task is cancelled. `register` stores the closure, which
 /// any thread may call even after the end. It returns a closure that removes it after a cancellation.
 package func waitOrUnregister(_ register: (_ resume: @escaping @Sendable () -> Void) -> (() -> Void)?) async {
-  // Not an `UnsafeContinuation`, whose inlined parts the thread sanitizer takes for races.
-  let waiter = Locked<CheckedContinuation<Void, Never>?>(nil)
+  // Not the continuation, whose layout the program looks up when it runs, and not an `UnsafeContinuation`, whose inlined
+  // parts the thread sanitizer takes for races.
+  let waiter = Locked<Resumption?>(nil)
   var unregister: (() -> Void)?
   let resume = { @Sendable () -> Void in waiter.withLock { $0.take() }?.resume() }
   await withTaskCancellationHandler {
     await withCheckedContinuation { continuation in
-      waiter.withLock { $0 = continuation }
+      waiter.withLock { $0 = Resumption { continuation.resume() } }
       unregister = register(resume)
       // The handler may have run before the continuation was stored.
       if Task.isCancelled { resume() }
@@ -19,4 +20,8 @@ package func waitOrUnregister(_ register: (_ resume: @escaping @Sendable () -> V
     resume()
   }
   if Task.isCancelled { unregister?() }
+}
+
+private struct Resumption: Sendable {
+  let resume: Waiter
 }

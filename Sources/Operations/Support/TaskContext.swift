@@ -26,7 +26,10 @@ final class TaskContext: Sendable {
   /// The context in which this thread runs work outside of any other task.
   private static let outermost = ThreadLocal<TaskContext>()
 
-  private static var isInTask: Bool { unsafe withUnsafeCurrentTask { unsafe $0 != nil } }
+  // A pattern, because `!= nil` copies the task three times, each by a function of its type.
+  private static var isInTask: Bool {
+    unsafe withUnsafeCurrentTask { task in if case .some = unsafe task { true } else { false } }
+  }
 
   /// Whether this thread runs a job that another executor has.
   static var isInJob: Bool { isInTask && outermost.current == nil }
@@ -35,12 +38,16 @@ final class TaskContext: Sendable {
   deinit { carrier.runJob() }
 
   /// Runs `work` in the task, on this thread and on no other at once.
-  func run<Value>(_ work: () -> Value) -> Value {
-    var value: Value?
-    let outermost = Self.isInTask ? Self.outermost.current : self
-    Self.outermost.withValue(outermost) { carrier.runJob(around: { value = work() }) }
-    guard let value else { misuse("The job of this task context has been run before.") }
-    return value
+  func run(_ work: () -> Void) {
+    var hasRun = false
+    func run() {
+      carrier.runJob {
+        hasRun = true
+        work()
+      }
+    }
+    if Self.isInTask { run() } else { Self.outermost.withValue(self, run) }
+    if !hasRun { misuse("The job of this task context has been run before.") }
   }
 }
 

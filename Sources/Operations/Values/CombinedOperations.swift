@@ -8,32 +8,22 @@ public func zip<each O: OutputOperation>(_ operations: repeat each O) -> ResultO
 }
 
 /// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
-public func collect<T>(_ operations: [some OutputOperation<T>]) -> ResultOperation<[T]> {
-  collect(operations, input: .required)
-}
-
-/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
 ///
 /// - Parameters:
 ///   - operations: The operations that provide the values.
 ///   - policy: Whether every value is required. With ``InputPolicy/optional``, missing values are left out.
-public func collect<T>(_ operations: [some OutputOperation<T>], input policy: InputPolicy) -> ResultOperation<[T]> {
+public func collect<T>(
+  _ operations: [some OutputOperation<T>],
+  input policy: InputPolicy = .required
+) -> ResultOperation<[T]> {
   collect(operations as [any OutputOperation<T>], input: policy)
 }
 
-/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
-/// The operations may be of different types.
-public func collect<T>(_ operations: [any OutputOperation<T>]) -> ResultOperation<[T]> {
-  collect(operations, input: .required)
-}
-
-/// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
-/// The operations may be of different types.
-///
-/// - Parameters:
-///   - operations: The operations that provide the values.
-///   - policy: Whether every value is required. With ``InputPolicy/optional``, missing values are left out.
-public func collect<T>(_ operations: [any OutputOperation<T>], input policy: InputPolicy) -> ResultOperation<[T]> {
+/// Collects the values of operations that may be of different types, and otherwise works as the other `collect`.
+public func collect<T>(
+  _ operations: [any OutputOperation<T>],
+  input policy: InputPolicy = .required
+) -> ResultOperation<[T]> {
   let all = CollectOperation<T>()
   for operation in operations {
     operation.pass(to: all, input: policy) { all, value in all.values.append(value) }

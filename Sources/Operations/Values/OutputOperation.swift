@@ -90,19 +90,13 @@ extension OutputOperation {
   /// without one, the consumer is cancelled at once with ``OperationError/Code/inputUnavailable``, whatever it waits for.
   ///
   /// - Precondition: `consumer` is another operation and has not been started.
-  /// - Returns: The consumer.
-  @discardableResult
-  public func pass<C: InputOperation>(to consumer: C) -> C where C.Input == Output {
-    pass(to: consumer, input: .required)
-  }
-
-  /// Makes `consumer` depend on this operation, and passes the value as its input.
-  ///
   /// - Parameters:
   ///   - consumer: The operation that receives the value.
   ///   - policy: Whether the consumer executes if there is no value.
+  /// - Returns: The consumer.
   @discardableResult
-  public func pass<C: InputOperation>(to consumer: C, input policy: InputPolicy) -> C where C.Input == Output {
+  public func pass<C: InputOperation>(to consumer: C, input policy: InputPolicy = .required) -> C
+  where C.Input == Output {
     pass(to: consumer, input: policy) { consumer, value in consumer.input = value }
   }
 
@@ -128,22 +122,15 @@ extension OutputOperation {
   /// Do not capture this operation in `write`, because the closure would keep it alive.
   ///
   /// - Precondition: `consumer` is another operation and has not been started.
-  /// - Returns: The consumer.
-  @discardableResult
-  public func pass<C: AsyncOperation>(to consumer: C, _ write: @escaping @Sendable (C, Output) -> Void) -> C {
-    pass(to: consumer, input: .required, write)
-  }
-
-  /// Makes `consumer` depend on this operation, and calls `write` with the consumer and the value.
-  ///
   /// - Parameters:
   ///   - consumer: The operation that receives the value.
   ///   - policy: Whether the consumer executes if there is no value.
   ///   - write: Writes the value to the consumer, just before the consumer executes.
+  /// - Returns: The consumer.
   @discardableResult
   public func pass<C: AsyncOperation>(
     to consumer: C,
-    input policy: InputPolicy,
+    input policy: InputPolicy = .required,
     _ write: @escaping @Sendable (C, Output) -> Void
   ) -> C {
     consumer.refuseSelfDependency(self)

@@ -20,20 +20,31 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   private var work: (@Sendable () throws -> Output)?
   /// The task-local values of the closure, which a subclass may keep. Removed with the closure.
   final var context: TaskContext?
+  // The line is 0 if there was no closure, because an optional would be larger.
+  private let place: EventOrigin
 
   /// Creates an operation for a subclass that overrides ``AsyncOperation/execute()``.
-  public override init() { super.init() }
-
-  /// Creates an operation that runs `work` on a thread of its queue, and finishes with the value it returns or the
-  /// error it throws. A `CancellationError` is an error like any other.
-  public init(_ work: @escaping @Sendable () throws -> Output) {
-    self.work = work
+  public override init() {
+    place = EventOrigin(file: "", line: 0)
     super.init()
   }
 
-  init(in context: TaskContext?, _ work: (@Sendable () throws -> Output)? = nil) {
+  /// Creates an operation that runs `work` on a thread of its queue, and finishes with the value it returns or the
+  /// error it throws. A `CancellationError` is an error like any other.
+  public init(_ work: @escaping @Sendable () throws -> Output, file: StaticString = #fileID, line: UInt = #line) {
+    self.work = work
+    place = EventOrigin(file: file, line: line)
+    super.init()
+  }
+
+  init(
+    in context: TaskContext?,
+    _ origin: EventOrigin = EventOrigin(file: "", line: 0),
+    _ work: (@Sendable () throws -> Output)? = nil
+  ) {
     self.work = work
     self.context = context
+    place = origin
     super.init()
   }
 
@@ -42,11 +53,16 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   /// The outcome is the value, the error, or an ``AggregateError`` of several errors. It is `CancellationError` if the
   /// operation was cancelled without an error.
   public final var result: Result<Output, any Error>? {
-    if !core.withLock({ $0.lifecycle.phase.isOver }) { return nil }
-    if let error = outcomeError { return .failure(error) }
-    // From now on, the output does not change.
-    guard let storedOutput else { return .failure(outputMissingError) }
-    return .success(storedOutput)
+    core.withLock { $0.lifecycle.phase.isOver } ? Result { try finalOutput } : nil
+  }
+
+  /// The value of the operation, which has ended, so that the value does not change.
+  private var finalOutput: Output {
+    get throws {
+      if let error = outcomeError { throw error }
+      guard let storedOutput else { throw outputMissingError }
+      return storedOutput
+    }
   }
 
   /// The value. Reading it waits until the operation has finished, and throws if the operation has no value.
@@ -56,7 +72,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   public final var value: Output {
     get async throws {
       try await settled()
-      return try outcome.get()
+      return try finalOutput
     }
   }
 
@@ -64,13 +80,15 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
     guard let work else { return finish() }
     // Not by `take()`, which needs the type of the closure when the program runs.
     self.work = nil
-    finish(with: callInContext(work))
+    finish(byCalling: work)
   }
 
   /// A subclass may omit the call.
   override var finishesByItself: Bool { type(of: self) == ResultOperation.self || super.finishesByItself }
 
   override func willNotExecute() { _ = (work.take(), context.take()) }
+
+  final override var origin: EventOrigin? { place.line > 0 ? place : nil }
 
   /// Finishes the operation with a value. The first finish of any kind counts; later ones are ignored.
   ///

@@ -35,14 +35,16 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
 
   /// Creates an operation that runs an asynchronous function in a task, and finishes with its value or its error.
   ///
-  /// - Parameters:
-  ///   - priority: The priority of the task. The default is that of the group or, in no group, of the thread that starts
-  ///     the operation.
-  ///   - body: The function. Called at most once.
-  public init(priority: TaskPriority? = nil, _ body: @escaping @Sendable () async throws -> Output) {
+  /// The default priority of the task is that of the group or, in no group, of the thread that starts the operation.
+  public init(
+    priority: TaskPriority? = nil,
+    _ body: @escaping @Sendable () async throws -> Output,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) {
     self.priority = priority
     self.body = body
-    super.init(in: TaskContext())
+    super.init(in: TaskContext(), EventOrigin(file: file, line: line))
   }
 
   /// Runs the work. Called at most once, in the operation's task. Do not call super.
@@ -62,13 +64,20 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
 }
 
 extension ResultOperation {
-  final func callInContext<Value>(_ body: () throws -> Value) -> Result<Value, any Error> {
-    let work = { Result(catching: body) }
-    if let context = context.take() { return call(in: context, work) }
-    let context = TaskContext(detached: ())
+  /// Finishes with the result of a closure of the user. Without a `Result`, whose layout the program looks up when it runs.
+  final func finish(byCalling body: () throws -> Output) {
+    var (output, failure) = (Output?.none, (any Error)?.none)
+    callInContext { do { output = try body() } catch { failure = error } }
+    if let output { finish(returning: output) } else if let failure { finish(with: failure) }
+  }
+
+  /// Calls a closure of the user, with the task-local values that it has, in a task that is cancelled with the operation.
+  final func callInContext(_ work: () -> Void) {
+    let own = context.take()
+    let context = own ?? TaskContext(detached: ())
     if !adopt(context.task, while: .executing) { context.task.cancel() }
-    defer { releaseTask() }
-    return context.run(work)
+    if own == nil { context.run(work) } else { run(in: context, work) }
+    releaseTask()
   }
 
   /// Finishes with the result of `body` in a task. Cancelling the operation or the task also cancels the other.

@@ -55,7 +55,7 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
   public final override func execute() {
     let input = input ?? ((Input.self as? any OptionalInput.Type)?.none as? Input)
     guard let input else { return finish(with: inputMissingError) }
-    if let closure = closure.take() { return finish(with: callInContext { try closure(input) }) }
+    if let closure = closure.take() { return finish(byCalling: { try closure(input) }) }
     let transform = asynchronousClosure.take() ?? { try await self.transform($0) }
     finishByTask(priority: nil) { try await transform(input) }
   }

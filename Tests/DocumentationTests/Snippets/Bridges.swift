@@ -60,7 +60,9 @@ struct QueueService: Service {
       // A task of its own is not cancelled with this one.
       await Task { await queue.finished() }.value
     } onCancel: {
-      queue.cancelAllOperations()
+      // Cancels what executes only after what waits.
+      queue.cancelWaitingOperations()
+      for operation in queue.operations { operation.cancel() }
     }
   }
 }

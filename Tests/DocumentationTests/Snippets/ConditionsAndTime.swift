@@ -97,6 +97,28 @@ struct ConditionsAndTime: Printing {
     #expect(try await queue.run(order).isComplete)
   }
 
+  @Test(arguments: [false, true]) func aValueInEveryAttempt(isMissing: Bool) async throws {
+    let (sent, thumbnail) = (Journal<String>(), Load(isMissing ? "missing" : "home"))
+    @Sendable func send(_ page: String) async throws {
+      sent.write(page)
+      if sent.count == 1 { throw NoSuchPage(page: page) }
+    }
+    func run() async throws {
+      let upload = RetryOperation(attempts: 3) { _ in
+        try await send(thumbnail.value)
+      }
+      upload.addCondition(.noFailedDependencies)
+      try await queue.run(thumbnail ==> upload)
+    }
+    if isMissing {
+      let error = await #expect(throws: OperationError.self) { try await run() }
+      #expect(error?.code == .conditionFailed)
+    } else {
+      try await run()
+    }
+    #expect(sent.count == (isMissing ? 0 : 2))
+  }
+
   private final class CheckStatus: AsyncOperation, @unchecked Sendable { init(of order: Order) {} }
 
   @Test func aRepetition() async {

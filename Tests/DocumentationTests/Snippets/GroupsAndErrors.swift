@@ -29,6 +29,54 @@ struct GroupsAndErrors: Printing {
     #expect(members.count == (cleansUp ? 6 : 5) && members.allSatisfy { $0.isFinished } && store.isSuccessful)
   }
 
+  @Test func nestedGroups() async throws {
+    let (index, names) = (operation("index"), ["home", "news"])
+    let crawl = GroupOperation("crawl", maxConcurrentOperationCount: 2) {
+      index ==> GroupOperation("images") { names.map { Load($0) } }
+    }
+    #expect(crawl.operations.map(\.name) == ["index", "images"])
+    try await queue.run(crawl)
+  }
+
+  private struct Photo: Sendable {
+    let name: String
+    let host = "host"
+    func thumbnail(of data: Data) -> String { name }
+  }
+
+  private final class Client: Sendable {
+    let uploaded = Journal<String>()
+
+    func load(_ photo: Photo) async throws -> Data {
+      if photo.name == "missing" { throw NoSuchPage(page: photo.name) }
+      return Data()
+    }
+
+    func upload(_ thumbnail: String) async throws { uploaded.write(thumbnail) }
+  }
+
+  @Test func aPipeline() async throws {
+    let (client, backoff, photos) = (Client(), Backoff.immediate, ["a", "missing"].map(Photo.init))
+    let prepare = GroupOperation("prepare", maxConcurrentOperationCount: 4)
+    let send = GroupOperation("send", maxConcurrentOperationCount: 3)
+    for photo in photos {
+      let load = TaskOperation { try await client.load(photo) }
+      let shrink = load.map { data in photo.thumbnail(of: data) }
+      shrink.queuePriority = .high  // before the next load
+      let upload = RetryOperation(attempts: 3, backoff: backoff) { _ in try await client.upload(shrink.value) }
+        .limited(ExclusivityKey(photo.host), to: 2)
+      upload.addCondition(.noFailedDependencies)
+
+      prepare.addOperations([load, shrink])
+      send.addOperation(shrink ==> upload)
+    }
+    let error = await #expect(throws: AggregateError.self) {
+      try await queue.run(GroupOperation([prepare, send]).named("import"))
+    }
+    #expect(client.uploaded.entries == ["a"] && error?.rootFailures.map(\.path.count) == [3])
+    #expect(error?.failures.count == 3)
+  }
+
   @Test func aGroupAsAQueue() async {
     let pages = Array(repeating: "home", count: 300)
     let downloads = GroupOperation("Downloads", maxConcurrentOperationCount: 4).started()

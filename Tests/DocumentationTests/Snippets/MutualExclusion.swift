@@ -7,34 +7,6 @@ extension ExclusivityKey {
   static let camera: Self = "camera"  // spelled once
 }
 
-/// What of UIKit the page uses.
-@MainActor
-private final class UIAlertController {
-  func dismiss(animated: Bool, completion: () -> Void) { completion() }
-}
-
-private final class Alert: MainOperation, @unchecked Sendable {
-  let shown = Gate()
-  @MainActor private var controller: UIAlertController?
-
-  override func executeOnMain() {
-    controller = UIAlertController()
-    shown.open()
-  }
-
-  override func didCancel() {
-    Task { @MainActor in
-      guard let controller else { return finish() }
-      controller.dismiss(animated: true) { self.end() }
-    }
-  }
-
-  @MainActor private func end() {
-    controller = nil  // break the retain cycle
-    finish()
-  }
-}
-
 /// The page MutualExclusion and the comments in Sources/Operations/Exclusivity.
 ///
 /// The tests use the keys of the process one after another, because pages give `"alert"` different meanings.
@@ -135,16 +107,5 @@ struct MutualExclusionSnippets {
     for _ in 1...10 { try await editor.run { $0.textDidChange() } }
     await clock.advance(by: .milliseconds(300), draining: editor.scheduler)
     #expect(editor.saves.count == 1)
-  }
-
-  @Test func aDialogThatIsReplacedOrCancelled_isDismissed() async {
-    let (first, last) = (Alert(), Alert())
-    queue.addOperation(first.exclusive("alert"))
-    await first.shown.opened()
-    queue.addOperation(last.exclusive("alert", policy: .replace))
-    await first.finished()
-    await last.shown.opened()
-    last.cancel()
-    await last.finished()
   }
 }

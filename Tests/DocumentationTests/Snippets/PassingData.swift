@@ -82,7 +82,9 @@ struct PassingData: Printing {
     let lines = load.map { text in text.split(separator: "\n") }.named("lines")
     let count = lines.map { lines in lines.count }.named("count")
     do { print(try await queue.run(count)) } catch OperationError.Code.inputUnavailable { print(count.errors[0]) }
-    #expect(printed.entries == ["“count” has no input from “lines”, which had none either: there is no page “missing”"])
+    #expect(
+      printed.entries == ["“count” has no input from “lines”, because “missing” failed: there is no page “missing”"]
+    )
   }
 
   @Test func optionalInputs() async throws {

@@ -21,7 +21,7 @@ struct ReadMeSnippets: Printing {
     }
     func save(_ text: String) async throws { print("saved:", text) }
 
-    // In a task: two pages at once from this host, three attempts each.
+    // Up to three attempts. At most two at once hold the key of the host.
     let host: ExclusivityKey = "example.org"  // or ExclusivityKey(name)
     let page = RetryOperation(attempts: 3) { _ in try await load("news") }
     let news = try await queue.run(page.limited(host, to: 2))
@@ -43,8 +43,7 @@ struct ReadMeSnippets: Printing {
 
   struct Burnt: Error {}
 
-  func cook(_ dish: String, attempt: Int) async throws {
-    try await Task.sleep(for: .milliseconds(100))
+  func cook(_ dish: String, attempt: Int) throws {
     if dish == "toast" || attempt == 1 { throw Burnt() }
     print(dish, "is ready on attempt", attempt)
   }
@@ -52,7 +51,7 @@ struct ReadMeSnippets: Printing {
   func makeBreakfast() -> GroupOperation {
     let pause = Backoff.constant(.seconds(1))
     let dishes = ["coffee", "toast", "tea"].map { dish in
-      RetryOperation(attempts: 2, backoff: pause) { attempt in try await cook(dish, attempt: attempt) }.named(dish)
+      RetryOperation(attempts: 2, backoff: pause) { attempt in try cook(dish, attempt: attempt) }.named(dish)
     }
     let stove = TaskOperation { print("the stove is hot") }
     return GroupOperation("breakfast", maxConcurrentOperationCount: 2) { stove.named("stove") ==> dishes }

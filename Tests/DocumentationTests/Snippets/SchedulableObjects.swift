@@ -32,7 +32,7 @@ struct SchedulableObjectsSnippets {
     }
 
     nonisolated func cameraDidTake(_ photo: Photo) {
-      scheduler.schedule { self.assumeIsolated { library in library.add(photo) } }
+      schedule { library in library.add(photo) }
     }
 
     func add(_ photo: Photo) {
@@ -57,6 +57,10 @@ struct SchedulableObjectsSnippets {
       init(on scheduler: SerialScheduler) { self.scheduler = scheduler }
       func show(_ line: String) { print(line) }
     }
+  }
+
+  func schedule(on printer: Actors.Printer) {
+    printer.schedule { $0.show("Hello") }
   }
 
   final class Feed: Schedulable, @unchecked Sendable {

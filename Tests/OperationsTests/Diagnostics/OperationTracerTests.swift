@@ -140,7 +140,7 @@ struct OperationTracerTests {
     #expect(tracer.timeline().contains(/retry +:+├─+:+┤/), "\(tracer.timeline())")
     #expect(try tracer.events("X").contains { $0.args?.waitedForKeys == "10 ms" })
     let picture = tracer.svg()
-    #expect(picture.matches(of: /<rect class="key"/).count == 2 && picture.contains(#"<path class="group""#))
+    #expect(picture.matches(of: /<rect class="key"/).count == 2 && picture.contains(#"<path class="group "#))
   }
 
   /// The operation was ready when it was traced, because it had not requested its keys. Foundation starts an operation
@@ -267,14 +267,15 @@ struct OperationTracerTests {
     queue.addOperation(operation("exclusive").exclusive("key", in: ExclusivityDomain()))
     queue.addGraph(endingIn: operation("first") ==> operation("last"))
     try await queue.run(GroupOperation("group") { operation("member") })
-    try await queue.run {}
+    try await queue.run({}, line: 7)
     try await queue.addTask("task") { await Task.yield() }.completed()
     OperationQueue().addOperation(operation("elsewhere"))
     queue.addByFoundation(operation("by Foundation"))
     await queue.finished()
     #expect(
       tracer.records.map(\.name) == [
-        "one", "two", "three", "exclusive", "first", "last", "group", "member", "result operation", "task",
+        "one", "two", "three", "exclusive", "first", "last", "group", "member",
+        "OperationTracerTests.swift, line 7", "task",
       ]
     )
     let added = tracer.records.filter { $0.name != "member" }

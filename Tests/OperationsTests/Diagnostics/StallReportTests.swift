@@ -35,7 +35,7 @@ struct StallReportTests {
     await held.begun.opened()
     let report = group.stallReport()
     #expect(report.entries.map(\.operation).sorted() == ["group", "held", "member"])
-    let header = "3 operations have not finished, in the group “group” or where it waits:"
+    let header = "3 operations have not finished, in the group “group” or elsewhere:"
     #expect("\(report)".hasPrefix("\(header)\n“held” has"))
     #expect(try report.entry("group").waitsFor.sorted() == ["held", "member"])
     await queue.drained(opening: [held.gate])
@@ -46,7 +46,7 @@ struct StallReportTests {
     let orphan = operation("orphan")
     #expect(
       "\(orphan.stallReport())" == """
-        1 operation has not finished, in the operation “orphan” or where it waits:
+        1 operation has not finished, in the operation “orphan” or elsewhere:
         “orphan” was never added to a queue or a group.
         """
     )

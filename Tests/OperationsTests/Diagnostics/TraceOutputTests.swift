@@ -60,10 +60,11 @@ struct TraceOutputTests {
     #expect(picture.bars.map(\.kind) == ["finished", "finished", "failed", "cancelled"])
     let widths = picture.bars.map(\.width)
     #expect(abs(widths[0] - 2 * widths[1]) < 0.5 && widths[2] == 2 && picture.right <= 600)
-    #expect(svg.matches(of: /class="group"/).count == 1)
+    #expect(svg.matches(of: /class="group failed"/).count == 1)
     #expect(picture.text.contains("Import: failed, 30 ms") && picture.text.contains("Skipped: cancelled"))
     let times = picture.text.filter { $0.hasSuffix("s") && !$0.contains(":") }
-    #expect(times == ["0 s", "10 ms", "20 ms", "30 ms", "runs"])
+    // The times of the scale, and on the bars.
+    #expect(times == ["0 s", "10 ms", "20 ms", "30 ms", "✕ 30 ms", "20 ms", "10 ms", "✕ 0 s"])
     let graph = tracer.graph
     #expect(graph.criticalPath?.names == ["Download", "Parse"] && graph.criticalPath?.duration == .milliseconds(30))
     #expect(graph.nodes.map(\.state) == [.failed, .finished, .finished, .failed, .cancelled] && graph.cycle == nil)
@@ -82,9 +83,77 @@ struct TraceOutputTests {
     await runImporter()
     let page = tracer.html()
     #expect(page.contains("<li data-id=\"3\">Import › Check: no</li>") && page.matches(of: #/<li /#).count == 1)
-    #expect(page.contains("Nothing is left to be done in the trace."))
+    #expect(page.contains(#/<title>Import, \d{4}-\d{2}-\d{2}</title>/#) && page.contains("<h1>Import</h1>"))
+    #expect(!page.contains("Not finished") && !page.contains("Nothing is left"))
+    // Colors and shapes tell how a group and its members ended.
+    #expect(page.contains(#/<rect class="failed box"/#) && page.contains(">✕ Check</text>"))
+    for label in ["executed", "✕ failed", "cancelled"] { #expect(page.contains("</svg> \(label)</span>")) }
     #expect(page.matches(of: /src=|href=|url\(|@import/).isEmpty)
     #expect(page.matches(of: /<rect class="finished" [^>]*height="26"/).count == 2)
+  }
+
+  /// A retry of functions that backs off, one that hangs, and an operation behind it.
+  @Test func page_tellsAttemptsPausesAndWhatHangs() async throws {
+    let retry = RetryOperation(attempts: 2, backoff: .constant(.milliseconds(20))) { [clock] attempt in
+      try await clock.sleep(for: .milliseconds(10))
+      if attempt == 1 { throw TestError("busy") }
+    }
+    let (hanging, last) = (HeldOperation().named("hanging"), operation("last"))
+    retry.clock = clock
+    retry.named("retry") ==> hanging ==> last
+    tracer.trace([retry, hanging, last], in: queue)
+    await clock.run(until: retry)
+    await hanging.begun.opened()
+    clock.advance(by: .milliseconds(60))
+    #expect(tracer.timeline(width: 60).contains(#/retry +█+─+█+ +40 ms/#), "\(tracer.timeline(width: 60))")
+    let page = tracer.html()
+    let picture = try Picture(tracer.svg())
+    #expect(picture.bars.map(\.kind) == ["retried", "finished", "executing", "pending"])
+    #expect(page.matches(of: /<path class="pause"/).count == 1)
+    #expect(page.contains(">waits for hanging</text>") && page.contains(">executing, 60 ms</text>"))
+    // The cause is marked, and the report is the first section.
+    #expect(
+      page.contains(#/data-id="1"><title>[^<]*</title><path class="stuck"/#)
+        && page.matches(of: /class="stuck"/).count == 1
+    )
+    let headings = page.matches(of: #/<h2>([^<]+)/#).map(\.output.1)
+    #expect(headings == ["Not finished", "Timeline", "Graph"])
+    await queue.drained(opening: [hanging.gate])
+  }
+
+  /// Members are inside the frames of their groups, with room on all sides, and beside each other.
+  @Test func page_drawsMembersBesideEachOtherInTheirGroups() async throws {
+    let images = GroupOperation((1...10).map { operation("image \($0)") }).named("images")
+    let pages = GroupOperation((1...3).map { operation("page \($0)") } + [images]).named("pages")
+    let index = operation("index")
+    index ==> pages
+    await run([index, pages])
+    let number =
+      #/<g class="node" data-id="(\d+)">.*?<rect class="[^"]+" x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"/#
+    let boxes = tracer.html().matches(of: number).reduce(into: [Int: (x: Range<Int>, y: Range<Int>)]()) {
+      boxes,
+      match in
+      let numbers = [match.1, match.2, match.3, match.4, match.5].compactMap { Int($0) }
+      boxes[numbers[0]] = (numbers[1]..<numbers[1] + numbers[3], numbers[2]..<numbers[2] + numbers[4])
+    }
+    let records = tracer.records
+    #expect(boxes.count == records.count)
+    for record in records {
+      let box = try #require(boxes[record.id])
+      if let group = record.group.flatMap({ boxes[$0] }) {
+        #expect(group.x.lowerBound + 10 <= box.x.lowerBound && box.x.upperBound + 10 <= group.x.upperBound)
+        #expect(group.y.lowerBound + 20 <= box.y.lowerBound && box.y.upperBound + 10 <= group.y.upperBound)
+      }
+      for other in records where other.group == record.group && other.id < record.id {
+        let box = (try #require(boxes[other.id]), box)
+        #expect(!box.0.x.overlaps(box.1.x) || !box.0.y.overlaps(box.1.y), "\(other.name), \(record.name)")
+      }
+    }
+    let page = try #require(try boxes[tracer.record("page 1").id])
+    #expect(try page.x.lowerBound == boxes[tracer.record("images").id]?.x.lowerBound, "no column for a level")
+    #expect(try boxes[tracer.record("index").id].map { $0.x.upperBound < page.x.lowerBound } == true)
+    // One arrow leads to the group.
+    #expect(tracer.html().matches(of: /class="arrow"/).count == 1)
   }
 
   @Test func page_explainsWhatHasNotFinished() async {

@@ -48,11 +48,28 @@ struct ErrorTests {
   @Test func anOperationWithoutAName_hasTheNameOfItsType() {
     final class Upload<Item: Sendable>: ResultOperation<Item>, @unchecked Sendable {}
     let operations: [Operation] = [
-      TaskOperation {}, ResultOperation { 1 }.map { [$0] }, AsyncBlockOperation { _ in }, GroupOperation(),
-      Upload<[Int]>(),
+      ResultOperation { 1 }.map { [$0] }, GroupOperation(), Upload<[Int]> { [] }, ResultOperation<Int>(),
     ]
-    let names = ["task operation", "transform operation", "async block operation", "group operation", "Upload"]
+    let names = ["transform operation", "group operation", "Upload", "result operation"]
     #expect(operations.map { OperationGraph([$0]).nodes.first?.name } == names)
+  }
+
+  @Test func aClosureWithoutAName_hasThatOfItsFileAndLine() async throws {
+    let (queue, group, line) = (OperationQueue.suspended(), GroupOperation(), #line + 2)
+    let operations: [Operation] = [
+      TaskOperation { await Task.yield() }, ResultOperation {}, AsyncBlockOperation { _ in },
+    ]
+    queue.addTask {}
+    group.addTask { await Task.yield() }
+    immediately { try await queue.run {} }
+    immediately { for await _ in queue.results(of: [1], atMost: 1, { _ in await Task.yield() }) {} }
+    let names = [operations, queue.operations, group.operations].map {
+      $0.map { OperationGraph([$0]).nodes.first?.name }
+    }
+    let lines = [[line, line, line], [line + 2, line + 4, line + 5], [line + 3]]
+    #expect(names == lines.map { $0.map { "ErrorTests.swift, line \($0)" } })
+    queue.cancelAllOperations()
+    await queue.drained()
   }
 
   @Test func durations_haveNoNeedlessDigits() {

@@ -226,3 +226,11 @@ struct KeyTableTests {
     #expect(leave(holder).isEmpty && table.isEmpty)
   }
 }
+
+extension KeyTable {
+  /// Whether a member of a holder may pass those before it, which wait for the holder.
+  mutating func mayPass(_ ticket: KeyTicket) -> Bool {
+    let (others, isInHolder) = claimants(before: ticket)
+    return isInHolder && !others.isEmpty
+  }
+}

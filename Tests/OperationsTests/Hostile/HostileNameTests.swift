@@ -24,13 +24,13 @@ struct HostileNameTests {
   private func spoken(_ name: String, _ type: String) -> String { name.isEmpty ? type : name }
 
   private func failing(_ name: String) -> AsyncBlockOperation {
-    AsyncBlockOperation { $0.finish(with: TestError("boom")) }.named(name)
+    AsyncBlockOperation({ $0.finish(with: TestError("boom")) }, line: 7).named(name)
   }
 
   @Test(arguments: names) func inErrors(_ name: String) async throws {
     let group = GroupOperation([failing(name)]).named(name)
     let error = try #require(await #expect(throws: AggregateError.self) { try await OperationQueue().run(group) })
-    let path = [spoken(name, "group operation"), spoken(name, "async block operation")]
+    let path = [spoken(name, "group operation"), spoken(name, "HostileNameTests.swift, line 7")]
     #expect(error.primary.path == path && error.description == path.joined(separator: " › ") + ": boom")
 
     let conditional = AsyncOperation().named(name)

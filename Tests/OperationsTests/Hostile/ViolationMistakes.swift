@@ -56,10 +56,18 @@ extension MisuseTests {
       let scheduler = SerialScheduler(name: "photos")
       try await onKitchen { scheduler.preconditionIsCurrent("A picture") }
     },
-    Mistake("an actor, assumed on no scheduler", says: "“photos”", "no scheduler", with: notes()) { notes in
+    Mistake(
+      "an actor, assumed on no scheduler",
+      says: "“Notes”",
+      "“photos”",
+      "no scheduler",
+      "ViolationMistakes.swift",
+      with: notes()
+    ) { notes in
       _ = await onThread { notes.assumeIsolated { _ in } }
     },
-    Mistake("an actor, assumed in one of another scheduler", says: "“photos”", "“kitchen”", with: notes()) { notes in
+    Mistake("an actor, assumed in one of another scheduler", says: "“Notes”", "“photos”", "“kitchen”", with: notes()) {
+      notes in
       await Notes(on: SerialScheduler(name: "kitchen")).perform { notes.assumeIsolated { _ in } }
     },
   ]

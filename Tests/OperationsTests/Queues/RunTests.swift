@@ -47,16 +47,18 @@ struct RunTests {
     #expect(journal.entries == ["first", "last"])
   }
 
-  @Test(arguments: [1, 2, 3], ["early", "late", "late and plain"])
-  func run_addsWhatMembersOfGroupsWaitFor(depth: Int, dependency: String) async throws {
-    let free = NoteOperation("free", journal)
-    let isPlain = dependency == "late and plain"
-    let member: Operation = isPlain ? plain("member", journal) : NoteOperation("member", journal)
-    if dependency == "early" { free ==> member }
-    let group = (1..<depth).reduce(GroupOperation([member])) { inner, _ in GroupOperation([inner]) }
-    if dependency != "early" { free ==> member }
-    try await queue.run(group)
-    #expect(journal.entries == ["free", "member"])
+  @Test(arguments: ContainerTests.Kind.allCases, ["early", "late", "late and plain"])
+  func run_addsWhatMembersOfGroupsWaitFor(in kind: ContainerTests.Kind, dependency: String) async throws {
+    for depth in 1...3 {
+      let free = NoteOperation("free", journal)
+      let isPlain = dependency == "late and plain"
+      let member: Operation = isPlain ? plain("member", journal) : NoteOperation("member", journal)
+      if dependency == "early" { free ==> member }
+      let group = (1..<depth).reduce(GroupOperation([member])) { inner, _ in GroupOperation([inner]) }
+      if dependency != "early" { free ==> member }
+      try await kind.make().run(group)
+      #expect(journal.entries.suffix(2) == ["free", "member"])
+    }
   }
 
   private final class CastingQueue: OperationQueue, @unchecked Sendable {

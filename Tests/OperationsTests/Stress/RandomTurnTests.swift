@@ -110,8 +110,10 @@ struct RandomTurnTests {
         didStart()
       }
       if attempts == 1 { return AsyncBlockOperation { begin($0) } }
-      let decide: @Sendable (any Error, Int) -> RetryDecision = { [self] _, _ in .retry(after: delay.withLock { $0 }) }
-      return RetryOperation(attempts: attempts, retryIf: decide) { _ in AsyncBlockOperation { begin($0) } }
+      let decide: @Sendable (Result<Void, any Error>, Int) -> RetryDecision = { [self] result, _ in
+        if case .success = result { .stop } else { .retry(after: delay.withLock { $0 }) }
+      }
+      return RetryOperation(attempts: attempts, retryWhen: decide) { _ in AsyncBlockOperation { begin($0) } }
     }
 
     func succeed() { attempt.withLock { $0 }?.finish() }

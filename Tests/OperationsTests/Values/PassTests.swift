@@ -48,7 +48,7 @@ struct PassTests {
     #expect(error(of: parse)?.code == .inputUnavailable)
     #expect(error(of: parse)?.description == "“Parse” has no input from “Download”, which failed: no network")
     #expect(error(of: parse)?.underlyingErrors as? [TestError] == [TestError("no network")])
-    #expect(error(of: store)?.description == "“Store” has no input from “Parse”, which had none either: no network")
+    #expect(error(of: store)?.description == "“Store” has no input from “Parse”, because “Download” failed: no network")
     #expect(error(of: store)?.underlyingErrors as? [OperationError] == [OperationError(.inputUnavailable, "")])
   }
 
@@ -103,7 +103,7 @@ struct PassTests {
     if failure != .beforeTheCall { await end(first, by: failure) }
     let error = await #expect(throws: OperationError.self) { try await sum.completed() }
     #expect(error?.code == .inputUnavailable && sum.isCancelled && !held.isFinished)
-    #expect(error?.message.hasPrefix("“sum” has no input from “transform operation”, which had none either") == true)
+    #expect(error?.message.hasPrefix("“sum” has no input from “transform operation”, because “first” ") == true)
     #expect(journal.entries == ["after"])
     held.finish(returning: 1)
     await held.finished()

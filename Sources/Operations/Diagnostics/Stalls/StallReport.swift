@@ -2,10 +2,10 @@ public import Foundation
 
 /// The reasons why operations have not finished.
 ///
-/// Create a report with `OperationQueue.stallReport(alsoIn:)` or ``AsyncOperation/stallReport(alsoIn:)``.
+/// Create a report with ``OperationContainer/stallReport(alsoIn:)`` or ``AsyncOperation/stallReport(alsoIn:)``.
 ///
 /// ```
-/// 3 operations have not finished, in the queue “sync” or where it waits:
+/// 3 operations have not finished, in the queue “sync” or elsewhere:
 /// “login” was never added to a queue or a group.
 /// “upload” waits for “login”, which was never added to a queue or a group.
 /// “report” waits for “upload”; at the root, “login” was never added to a queue or a group.
@@ -31,7 +31,7 @@ public struct StallReport: Sendable, Hashable, Codable, CustomStringConvertible 
     let sentences = entries.prefix(Self.longestText).map(\.description).joined(separator: "\n")
     let rest = entries.count - Self.longestText
     let header = entries.count == 1 ? "1 operation has" : "\(entries.count) operations have"
-    return "\(header) not finished, in \(subject) or where it waits:\n\(sentences)"
+    return "\(header) not finished, in \(subject) or elsewhere:\n\(sentences)"
       + (rest > 0 ? "\n… and \(rest) more." : "")
   }
 
@@ -99,8 +99,8 @@ public struct StallReport: Sendable, Hashable, Codable, CustomStringConvertible 
   }
 }
 
-extension OperationQueue {
-  /// Returns the reasons why operations in the queue have not finished.
+extension OperationContainer {
+  /// Returns the reasons why operations in the queue or the group have not finished.
   ///
   /// The report explains each operation in one sentence. It follows every wait: for dependencies in any queue or group
   /// or in none, for members, for what holds a key or uses a slot, and for what the tasks of operations await.
@@ -122,9 +122,12 @@ extension OperationQueue {
   /// - Parameter queues: More queues to search.
   /// - Complexity: O(n + e) for n operations with e waits.
   public func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {
-    let place = WaitPlace.queue(self)
-    let subject = place.name == nil ? "the queue" : place.description
-    return StallReport(of: operations, in: subject, lookingInto: [self] + queues)
+    switch place {
+    case .group(let group): return group.stallReport(alsoIn: queues)
+    case .queue(let queue):
+      let subject = place.name == nil ? "the queue" : place.description
+      return StallReport(of: operations, in: subject, lookingInto: [queue] + queues)
+    }
   }
 }
 
@@ -133,7 +136,7 @@ extension AsyncOperation {
   ///
   /// The report has an entry for the operation, for each member of a group, and for each operation that these wait for.
   /// The operation need not be in a queue. If it was never added to a queue or a group, awaiting it never returns, and
-  /// the report states this cause. For details, see `OperationQueue.stallReport(alsoIn:)`.
+  /// the report states this cause. For details, see ``OperationContainer/stallReport(alsoIn:)``.
   ///
   /// - Parameter queues: More queues to search.
   public final func stallReport(alsoIn queues: [OperationQueue] = []) -> StallReport {

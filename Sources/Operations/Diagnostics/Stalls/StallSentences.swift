@@ -56,7 +56,7 @@ extension StallFindings {
     let others = nodes[node].waits.filter { $0.node != wait.node && $0.kind != .ownStart }
     var (awaited, isOnlyOne, text) = (wait.node, others.isEmpty, "")
     if !snapshot.isResource(wait.node) {
-      text = snapshot.phrase(wait, of: node)
+      text = snapshot.phrase(wait, of: node, and: others)
     } else {
       // The node waits for slots or for a key.
       guard let user = self[wait.node].wait?.node else { return reasons[wait.node].predicate }

@@ -24,6 +24,9 @@ extension OperationTracer {
     public internal(set) var laterKeyWaits: [Range<Duration>] = []
     /// The start of such a wait that has not ended.
     var openKeyWait: Duration?
+    /// The times between two attempts of a retry, or two iterations of a repetition. The last one may not have ended.
+    var pauses: [Range<Duration>] = []
+    var openPause: Duration?
     /// The time when all dependencies had finished and all keys were granted.
     public internal(set) var ready: Duration?
     /// The time when execution started, or nil if the operation never executed.
@@ -68,6 +71,15 @@ extension OperationTracer {
       openKeyWait = nil
     }
 
+    mutating func beginPause(_ now: Duration) { openPause = now }
+
+    mutating func endPause(_ now: Duration) {
+      pauses = pauses(until: now)
+      openPause = nil
+    }
+
+    func pauses(until now: Duration) -> [Range<Duration>] { pauses + (openPause.map { [$0..<max($0, now)] } ?? []) }
+
     func keyWaitsAfterPauses(until now: Duration) -> [Range<Duration>] {
       laterKeyWaits + (openKeyWait.map { [$0..<max($0, now)] } ?? [])
     }
@@ -99,6 +111,11 @@ struct OperationFollower: Sendable {
 
   /// The dependencies have finished, and it is the operation's turn. Not called if it was ready from the start.
   func noteTurn() { note { record, now in record.endKeyWait(now) } }
+
+  /// An attempt has ended, and another one follows.
+  func notePause() { note { record, now in record.beginPause(now) } }
+
+  func noteEndOfPause() { note { record, now in record.endPause(now) } }
 
   func noteStart() {
     let (thread, isMain, now) = (ObjectIdentifier(Thread.current), DispatchQueue.isMainCurrent, tracer.now)
@@ -137,6 +154,7 @@ struct OperationFollower: Sendable {
     let hasStarted = note { record, now in
       record.finished = now
       if record.started != nil { record.endKeyWait(now) }
+      record.endPause(now)
       record.error = error
       record.node.state = error != nil ? .failed : isCancelled ? .cancelled : .finished
       return record.started != nil

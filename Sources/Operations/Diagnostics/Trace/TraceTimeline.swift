@@ -5,7 +5,7 @@ extension OperationTracer {
   ///
   /// - `:` The operation waited for its keys. Inside a bracket, a retry waited for them before its next attempt.
   /// - `·` The operation was ready and waited for a slot.
-  /// - `█` The operation executed.
+  /// - `█` The operation executed. `─` It backed off.
   /// - `×` The operation was cancelled without executing.
   ///
   /// Lines have no trailing spaces.
@@ -102,7 +102,16 @@ private struct TraceTimeline {
     let (requested, ready) = (column(waits.forKeys), column(waits.forSlot))
     return String(repeating: " ", count: requested) + String(repeating: ":", count: ready - requested)
       + String(repeating: record.isGroup ? " " : "·", count: from - ready)
-      + (record.isGroup ? bracket(record, from: from, length) : String(repeating: "█", count: length))
+      + (record.isGroup ? bracket(record, from: from, length) : attempts(record, from: from, length))
+  }
+
+  private func attempts(_ record: OperationTracer.Record, from: Int, _ length: Int) -> String {
+    var marks = Array(repeating: "█" as Character, count: length)
+    for pause in record.pauses(until: now) {
+      let columns = column(pause.lowerBound) + 1..<max(column(pause.lowerBound) + 1, column(pause.upperBound))
+      for column in columns where marks.indices.contains(column - from) { marks[column - from] = "─" }
+    }
+    return String(marks)
   }
 
   private func bracket(_ record: OperationTracer.Record, from: Int, _ length: Int) -> String {

@@ -155,7 +155,10 @@ extension GroupEngine {
         if let inner = member as? GroupOperation { refuse(inner, inside: group) }
         if let part = MemberPart(member, index: index) { addition.parts.append(part) }
       case .repeated:
-        if case .none = skipping { misuse(member.cannotBeAdded(because: "is in this group")) }
+        if case .repetitions = skipping {
+        } else if skipping.isNamed(member.represented) {
+          misuse(member.cannotBeAdded(because: "is in this group"))
+        }
         addition.skipped.append(index)
       case .refused(let obstacle):
         // Another thread may have just added the operation elsewhere. Its dependents wait for it there.

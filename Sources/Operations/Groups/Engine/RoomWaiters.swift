@@ -80,11 +80,10 @@ extension GroupEngine {
     }
     if state.withLock({ $0.hasRoom(below: count, isAdding: isAdding) }) { return true }
     if group.isFinished { return false }
-    let wait = TaskWait.begin(.room(self, below: count))
+    var (wait, ticket) = (TaskWait?.none, Int?.none)
     defer { wait?.end() }
-    var ticket: Int?
     await waitOrUnregister { resume in
-      wait?.giveUp { error in
+      wait = TaskWait.begin(.room(self, below: count)) { error in
         (operation as? AsyncOperation)?.cancel(with: error)
         resume()
       }

@@ -26,10 +26,15 @@ public struct Backoff: Sendable {
   /// - Parameters:
   ///   - initial: The first delay.
   ///   - multiplier: The ratio of each delay to the previous delay.
-  ///   - cap: The longest delay. Neither it nor `initial` may be negative.
+  ///   - cap: The longest delay, by default a minute. Neither it nor `initial` may be negative.
   ///   - jitter: The random part of each delay, from 0 to 1, so that operations that fail together do not retry
   ///     together. With 0.5, a delay of 8 s takes from 4 s to 8 s; with 1, from zero to 8 s.
-  public static func exponential(initial: Duration, multiplier: Double = 2, cap: Duration, jitter: Double = 0) -> Self {
+  public static func exponential(
+    initial: Duration,
+    multiplier: Double = 2,
+    cap: Duration = .seconds(60),
+    jitter: Double = 0
+  ) -> Self {
     if initial < .zero || cap < .zero {
       misuse("A backoff waits from zero up; this one is to wait \(initial.text), at most \(cap.text).")
     }

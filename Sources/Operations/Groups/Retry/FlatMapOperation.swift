@@ -17,7 +17,7 @@ final class FlatMapOperation<Input: Sendable, Output: Sendable>: ResultOperation
   override func execute() {
     defer { next = nil }
     guard let input, let next else { return finish(with: inputMissingError) }
-    switch callInContext({ try Trampoline.isolate { try next(input) } }) {
+    switch call(in: context.take() ?? TaskContext(detached: ()), { Result { try next(input) } }) {
     case .success(let work):
       refuseSelfDependency(work.operation)
       runInsideOrFollow(work) { outcome in

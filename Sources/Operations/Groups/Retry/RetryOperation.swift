@@ -132,32 +132,6 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     self.init(attempts, backoff, Self.decide(retryIf, nil, retryWhen), running)
   }
 
-  /// Creates an operation of functions whose `retryIf` can also set the delay, as a server's `Retry-After` header does.
-  @_disfavoredOverload
-  public convenience init(
-    attempts: Int,
-    backoff: Backoff = .immediate,
-    retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
-    _ body: @escaping @Sendable (_ attempt: Int) async throws -> Output
-  ) { self.init(attempts: attempts, backoff: backoff, retryWhen: Self.decision(retryIf), body) }
-
-  /// Creates an operation of operations whose `retryIf` can also set the delay.
-  public convenience init<Attempt: OutputOperation<Output>>(
-    attempts: Int,
-    backoff: Backoff = .immediate,
-    retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
-    _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt
-  ) { self.init(attempts: attempts, backoff: backoff, retryWhen: Self.decision(retryIf), make) }
-
-  /// Creates an operation that retries an operation of any kind and whose `retryIf` can also set the delay.
-  @_disfavoredOverload
-  public convenience init<Attempt: AttemptOperation>(
-    attempts: Int,
-    backoff: Backoff = .immediate,
-    retryIf: @escaping @Sendable (_ error: any Error, _ attempt: Int) -> RetryDecision,
-    _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt
-  ) where Output == Void { self.init(attempts: attempts, backoff: backoff, retryWhen: Self.decision(retryIf), make) }
-
   private init(
     _ attempts: Int,
     _ backoff: Backoff,
@@ -175,8 +149,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 
   private static func running(_ make: @escaping @Sendable (Int) throws -> AnyOutputOperation<Output>) -> Begin {
     { retry, number, context in
-      let make = { Result { try make(number) } }
-      switch context.map({ retry.call(in: $0, make) }) ?? make() {
+      switch retry.call(in: context, { Result { try make(number) } }) {
       case .success(let attempt):
         attempt.operation.nameIfAnonymous("\(retry.displayName), attempt \(number)")
         retry.runInside(attempt) { retry.ended(number, $0.result, $0.inner, in: context) }
@@ -198,10 +171,6 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
         retryUnless.map { $0(value) ? .stop : .retry } ?? retryWhen?(result, attempt) ?? .stop
       }
     }
-  }
-
-  private static func decision(_ retryIf: @escaping @Sendable (any Error, Int) -> RetryDecision) -> Decide {
-    { result, attempt in if case .failure(let error) = result { retryIf(error, attempt) } else { .stop } }
   }
 
   /// The errors of the last 16 failed attempts so far, in order.
@@ -258,8 +227,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
       }
     }
     let decide = number < attempts && !isCancelled ? core.withLock { _ in plan?.decide } : nil
-    let decision = { [backoff] in decide?(result, number).delay?(number, backoff) }
-    let delay = context.map { call(in: $0, decision) } ?? decision()
+    let delay = call(in: context) { decide?(result, number).delay?(number, backoff) }
     releaseTask()
     guard let delay else { return isTimedOut ? stop() : finish(with: result) }
     let context = context ?? TaskContext()

@@ -26,8 +26,8 @@ import Foundation
   }
 
   struct End {
-    var dependencies: [DependencyLedger.Dependency?]
-    let dependents: [WeakOperation?]
+    var dependencies: [DependencyLedger.Dependency]
+    let dependents: [WeakOperation]
     let waiters: NumberedList<Waiter>
     /// Holds the runner of a member, and what may be the last reference to a queue.
     let place: Place

@@ -60,19 +60,3 @@ struct EventKey: Hashable {
   let object: ObjectIdentifier?
   let name: String
 }
-
-/// The source location at which an event was scheduled or a property was declared.
-public struct EventOrigin: Sendable, CustomStringConvertible {
-  /// The module and file, as in `#fileID`.
-  public let file: StaticString
-  /// The line, starting at 1.
-  public let line: UInt
-
-  /// Creates an origin, by default the location of the call.
-  public init(file: StaticString = #fileID, line: UInt = #line) {
-    self.file = file
-    self.line = line
-  }
-
-  public var description: String { "\(file):\(line)" }
-}

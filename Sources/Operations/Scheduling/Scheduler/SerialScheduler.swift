@@ -193,10 +193,11 @@ public final class SerialScheduler: SerialExecutor, TaskExecutor, @unchecked Sen
   /// Suspends until all events and jobs accepted so far have run.
   ///
   /// The method does not wait for delayed events that are not due. It works even after a shutdown, and blocks no
-  /// thread. Cancelling the task does not end the wait.
+  /// thread. The wait also ends when the waiting task is cancelled.
   public func drained() async {
-    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-      withOpenSegment(evenIfShutDown: true) { $0.append(.mark { continuation.resume() }) }
+    await waitOrUnregister { resume in
+      withOpenSegment(evenIfShutDown: true) { $0.append(.mark(resume)) }
+      return nil
     }
   }
 

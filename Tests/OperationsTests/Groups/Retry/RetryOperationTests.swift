@@ -45,7 +45,7 @@ struct RetryOperationTests {
       let error = TestError("\(number)")
       if number < 3 { throw error }
     }
-    let always: @Sendable (any Error, Int) -> RetryDecision = { _, _ in .retry }
+    let always: @Sendable (any Error, Int) -> Bool = { _, _ in true }
     let typed: RetryOperation<Void> = .init(attempts: 3, retryIf: always) { number in
       guard number < 3 else { return }
       throw TestError("\(number)")
@@ -98,7 +98,7 @@ struct RetryOperationTests {
     let retry = RetryOperation(attempts: 2) { _ in GroupOperation([ResultOperation<Int> { throw TestError("boom") }]) }
     await queue.run(settling: [retry.named("page 3")])
     let error = await #expect(throws: AggregateError.self) { try await retry.completed() }
-    #expect(error?.failures.map(\.path) == [["page 3", "page 3, attempt 2", "result operation"]])
+    #expect(error?.failures.map(\.path) == [["page 3", "page 3, attempt 2", "RetryOperationTests.swift, line 98"]])
   }
 
   @Test(arguments: [(4, 3), (2, 2)])

@@ -31,6 +31,7 @@ struct OrderTests {
       (["exclusive"], { queue.addOperation(exclusive) }),
       (["graph"], { queue.addGraph(endingIn: NoteOperation("graph", journal)) }),
       (["awaited"], { immediately { try await queue.run(NoteOperation("awaited", journal)) } }),
+      (["event"], { notes.schedule { $0.note("event") } }),
       (["job"], { immediately { await notes.note("job") } }),
       (["run"], { immediately { try await scheduler.run { journal.write("run") } } }),
     ]

@@ -36,6 +36,18 @@ struct ShutdownTests {
     #expect(journal.entries == ["before"])
   }
 
+  @Test func aCancelledTask_doesNotWaitForASuspendedScheduler() async throws {
+    scheduler.isSuspended = true
+    #expect(note("held"))
+    let wait = immediately { await scheduler.drained() }
+    wait.cancel()
+    try await wait.value
+    #expect(journal.entries.isEmpty)
+    scheduler.isSuspended = false
+    await scheduler.drained()
+    #expect(journal.entries == ["held"])
+  }
+
   @Test func byDefaultEverythingAcceptedIsRun() async throws {
     scheduler.isSuspended = true
     for index in 0..<100 { #expect(note("\(index)")) }

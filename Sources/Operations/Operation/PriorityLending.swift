@@ -1,25 +1,6 @@
 import Foundation
 
 extension AsyncOperation {
-  /// The flow of the operation, such as the tenant or the document that it works for. Nil by default.
-  ///
-  /// ```swift
-  /// report.flow = "tenant \(tenant.id)"
-  /// ```
-  ///
-  /// In a group, flows take turns, so that one with many operations does not delay the others: see ``GroupOperation``.
-  /// Operations without a flow are one flow. In an `OperationQueue`, a flow has no effect.
-  ///
-  /// - Precondition: The operation has not been added to a queue or a group, and has not been started.
-  public final var flow: ExclusivityKey? {
-    get { core.withLock { $0.extras?.flow } }
-    set {
-      if !isFree { misuse("\(quotedName) has been added or started already. Set the flow before, or make a new one.") }
-      let old = core.withLock { exchange(&$0.makeExtras().flow, with: newValue) }
-      withExtendedLifetime(old) {}
-    }
-  }
-
   /// Raises the priority of the operation, and of the unfinished operations on which its end depends.
   ///
   /// These are its dependencies, its members, the operations inside it, and the holders of the keys that it waits for.
@@ -32,6 +13,7 @@ extension AsyncOperation {
   ///
   /// - Complexity: O(n) for n operations whose priority rises, and O(1) if the operation has this priority.
   public final func escalatePriority(to priority: TaskPriority) {
+    if priority.lent == 0 { return }
     var rest: [AsyncOperation] = []
     adopt(priority, &rest)
     while let operation = rest.popLast() { operation.adopt(priority, &rest) }
