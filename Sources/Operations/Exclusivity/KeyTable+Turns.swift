@@ -35,7 +35,8 @@ extension KeyTable {
 
   mutating func setPriority(_ priority: Int, lent: UInt8, of ticket: Ticket, _ effects: inout [Effect]) {
     guard let entry = self[ticket] else { return }
-    let lent = max(lent, entry.lent)
+    // One that passes others goes on to.
+    let (priority, lent) = (entry.rank.priority == .max ? .max : priority, max(lent, entry.lent))
     if priority == entry.rank.priority, lent == entry.lent { return }
     if entry.state == .waiting { endWait(ticket) } else if entry.state == .called(until: nil) { endCall(ticket) }
     (entries[ticket.place].rank.priority, entries[ticket.place].lent) = (priority, lent)
