@@ -80,7 +80,7 @@ extension AsyncOperation {
       Trampoline.asOneCall { for dependent in end.dependents { dependent.operation?.dependencyDidFinish() } }
     }
     for waiter in end.waiters.elements { waiter() }
-    end.extras?.work?.end()
+    end.keylessWork?.end()
     runner?.memberDidFinish(self, end)
     // After all that waits for the end, because it calls code of the user.
     end.task?.cancel()

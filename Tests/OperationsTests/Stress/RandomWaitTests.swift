@@ -246,11 +246,7 @@ struct RandomWaitTests {
         if outcome.refusalCount > 0 { refusing += 1 }
         refusals += outcome.refusalCount
         guard let failure = outcome.failure else { return }
-        withKnownIssue("A member that a key passes may miss a free slot", isIntermittent: true) {
-          Issue.record("RANDOM_GRAPH_SEED=\(seed), world \(number) \(failure)")
-        } when: {
-          failure.hasPrefix("hangs") && failure.contains("as soon as there is a thread for the group")
-        }
+        Issue.record("RANDOM_GRAPH_SEED=\(seed), world \(number) \(failure)")
       }
       for (index, seed) in SeededGenerator.seeds.enumerated() {
         var generator = SeededGenerator(seed: seed)

@@ -32,6 +32,7 @@ import Foundation
     /// Holds the runner of a member, and what may be the last reference to a queue.
     let place: Place
     let turn: KeyRequest?
+    let keylessWork: Work?
     let task: Task<Void, Never>?
     let extras: OperationExtras?
     fileprivate let gate: Operation?
@@ -52,6 +53,8 @@ import Foundation
   var name: String?
   /// Nil if the operation has no keys, or has ended.
   var turn: KeyRequest?
+  /// Nil if the operation has keys, whose request is its work, if no task has worked for it, or when it has ended.
+  private var keylessWork: Work?
   /// Works for the operation. Cancelled with it, and at its end. Kept after that, because the work may continue.
   var task: Task<Void, Never>?
   /// When the operation was added, began to wait for its keys or a slot, was started, or proceeded to evaluating or executing.
@@ -83,12 +86,12 @@ import Foundation
 
   var trace: [OperationFollower] { extras?.trace ?? [] }
 
-  var work: Work? { turn ?? extras?.work }
+  var work: Work? { turn ?? keylessWork }
 
   mutating func makeWork() -> Work {
     if let work { return work }
     let new = Work()
-    makeExtras().work = new
+    keylessWork = new
     return new
   }
 
@@ -292,7 +295,7 @@ import Foundation
     let former = extras
     extras = former?.remainder
     defer {
-      (waiters, turn) = (NumberedList(), nil)
+      (waiters, turn, keylessWork) = (NumberedList(), nil, nil)
       switch place {
       case .none: break
       case .inside: place = .none
@@ -307,6 +310,7 @@ import Foundation
       waiters: waiters,
       place: place,
       turn: turn,
+      keylessWork: keylessWork,
       task: task,
       extras: former,
       gate: bridge.close()

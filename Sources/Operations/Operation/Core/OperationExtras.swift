@@ -28,8 +28,6 @@ final class OperationExtras {
 
   // MARK: Inner operations
 
-  /// Nil if the operation has keys, whose request is its work, or if no task has worked for it.
-  var work: Work?
   /// Kept when the operation may leave the thread that started it.
   var place: ExecutionPlace?
   /// Runs inside this operation. Cancelled with it, and at its end. Cycle detection treats it as a member.
