@@ -228,8 +228,14 @@ extension KeyTable {
   /// has none, so that others pass it.
   mutating func answer(_ claimant: KeyClaimant, hasSlot: Bool, _ effects: inout [Effect]) {
     guard let entry = self[claimant], entry.state.isCalled else { return }
+    let isPassed = entry.state == .called(until: nil)
+    if hasSlot, !isPassed, entry.shares.allSatisfy({ uses[$0.use].holders.admits($0) }) {
+      // None of those behind it has been called instead.
+      for share in entry.shares { uses[share.use].called.remove(entry.ticket, share) }
+      return hold(entry.ticket, &effects)
+    }
     if hasSlot { return waitAgain(entry.ticket, at: entry.place, hasSlot: true, &effects) }
-    if entry.state == .called(until: nil) { return }
+    if isPassed { return }
     endCall(entry.ticket)
     pass(entry.ticket)
     serve(&effects)

@@ -53,20 +53,22 @@ extension GroupEngine.State {
     guard let room else { return }
     var (done, called) = (0, [KeyRequest]())
     while true {
-      for index in done..<effects.count {
-        guard case .call(let keys as KeyRequest, isAnswered: false) = effects[index], keys.room === room else {
+      while done < effects.count {
+        defer { done += 1 }
+        guard case .call(let keys as KeyRequest, isAnswered: false) = effects[done], keys.room === room else {
           continue
         }
-        effects[index] = .call(keys, isAnswered: true)
-        guard let entry = table[keys] else { continue }
-        schedule.call(keys, entry.rank.priority)
-        called.append(keys)
+        effects[done] = .call(keys, isAnswered: true)
+        if schedule.hasSlotForMore {
+          take(keys, &table, &effects)
+        } else if let entry = table[keys] {
+          schedule.call(keys, entry.rank.priority)
+          called.append(keys)
+        }
       }
-      done = effects.count
       schedule.grantBeforeCalled()
       if let keys = schedule.popCalled() {
-        table.answer(keys, hasSlot: true, &effects)
-        if table[keys]?.state == .holding, let member = keys.operation { schedule.grantSlot(to: member, keys) }
+        take(keys, &table, &effects)
       } else if let keys = called.popLast() {
         table.answer(keys, hasSlot: false, &effects)
       } else if room.change(to: schedule.hasRoomForMore) {
@@ -75,6 +77,11 @@ extension GroupEngine.State {
         return
       }
     }
+  }
+
+  private mutating func take(_ keys: KeyRequest, _ table: inout KeyTable, _ effects: inout [KeyTable.Effect]) {
+    table.answer(keys, hasSlot: true, &effects)
+    if table[keys]?.state == .holding, let member = keys.operation { schedule.grantSlot(to: member, keys) }
   }
 }
 
@@ -94,8 +101,7 @@ extension GroupEngine {
         (state.room, keys.room, keys.flow) = (room, room, flow)
         _ = room.change(to: state.schedule.hasRoomForMore)
         keys.number = keys.number ?? state.schedule.ready.makeNumber()
-        let hasSlot = state.schedule.maySlotsBeTaken && state.schedule.hasRoomForMore
-        keys.enter(&table, at: room.place, priority, hasSlot: hasSlot, &effects)
+        keys.enter(&table, at: room.place, priority, hasSlot: state.schedule.hasSlotForMore, &effects)
         guard let keyState = table[keys]?.state else { return }
         if keyState == .holding { state.schedule.grantSlot(to: member, keys) }
         if keyState.isCalled { effects.append(.call(keys, isAnswered: false)) }

@@ -5,6 +5,8 @@ extension GroupSchedule {
   /// Whether a slot is left when all members that wait for no more than a slot have one.
   var hasRoomForMore: Bool { life.isRunning && !isSuspended && freeSlots > ready.count + called.count }
 
+  var hasSlotForMore: Bool { maySlotsBeTaken && !isDraining && hasRoomForMore }
+
   // MARK: Members with keys
 
   /// A member needs a slot to take its keys.
