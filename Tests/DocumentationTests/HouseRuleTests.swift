@@ -6,12 +6,12 @@ struct HouseRuleTests {
     let all = SourceCounts(of: try Repository.files(in: "Sources", ending: "swift"))
     print(all)
     #expect(all.types > 100 && all.storedBooleans > 0 && all.internalDocumentationLines > 100)
-    #expect(all.types <= 233)
+    #expect(all.types <= 235)
     #expect(all.storedBooleans <= 24)
     #expect(all.extensionFiles <= 11)
-    #expect(all.internalDocumentationLines <= 1_035)
-    #expect(all.lines <= 17_000)
-    #expect(all.longestFile <= 346)
+    #expect(all.internalDocumentationLines <= 1_060)
+    #expect(all.lines <= 17_300)
+    #expect(all.longestFile <= 350)
   }
 
   @Test func everyKindIsCounted() {
