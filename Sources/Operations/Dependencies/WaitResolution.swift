@@ -82,6 +82,8 @@ extension WaitSnapshot {
 
   /// Whether the end of one node lets another operation or task of its set end or start.
   private func letsOtherEnd(_ node: Int, _ dependents: [[Int]], _ setOf: [Int: Int]) -> Bool {
+    // A cancelled member does not end before its group starts.
+    if nodes[node].operation.flatMap(WaitPlace.init)?.group?.state == .pending { return false }
     var (ended, toDo) = (Set([node]), [node])
     while let item = toDo.popLast() {
       for other in dependents[item] where setOf[other] == setOf[node] && !ended.contains(other) {

@@ -121,7 +121,7 @@ final class WaitModel: Sendable {
     case .end(let other): return isOver(other, state)
     case .start(_, _, let others):
       if !others.allSatisfy({ isOver($0, state) }) { return false }
-      if let outer = Self.outer(of: one, in: plans), state[outer] == 0 { return false }
+      if let outer = Self.outer(of: one, in: plans), state[outer] <= 0 { return false }
     case .keys, .slot: break
     }
     let hasPlace = step.place.map { state[one] < 0 || hasSlot($0, state) } ?? true
