@@ -38,7 +38,7 @@ class KeyClaimant: Work, @unchecked Sendable {
 
   func cancel(with error: OperationError?) {}
 
-  final var waitsForKeys: Bool { KeyRegistry.withTable { $0[self]?.state == .waiting } }
+  final var waitsForKeys: Bool { KeyRegistry.withTable { $0.state(of: self) == .waiting } }
 
   /// For each key that the claimant waits for, what is in its way.
   final var obstacles: [(obstacle: KeyTable.Obstacle, limit: Int)] {

@@ -43,12 +43,14 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   func take() -> Bool { owner.map { arrive($0, at: .none).isHolding } ?? false }
 
   private func arrive(_ owner: AsyncOperation, at place: KeyPlace) -> KeyState {
+    var state: KeyState?
     arrive(owner) { priority in
-      KeyRegistry.change { table, effects in
+      state = KeyRegistry.change { table, effects in
         enter(&table, at: place, priority, &effects)
-        return ticket.flatMap { table.state(of: $0) } ?? .waiting
+        return table.state(of: self)
       }
     }
+    return state ?? .waiting
   }
 
   func leave(forGood: Bool, unlessHeld: Bool = false) {
@@ -57,16 +59,17 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   // MARK: Any operation
 
-  /// Lets `body` enter the wait queues, by the priority of the operation.
-  func arrive<Result>(_ owner: AsyncOperation, _ body: (Operation.QueuePriority) -> Result) -> Result {
+  /// Lets `body` enter the wait queues, by the priority of the operation. Returns whether the priority changed meanwhile.
+  @discardableResult
+  func arrive(_ owner: AsyncOperation, _ body: (Operation.QueuePriority) -> Void) -> Bool {
     _ = owner.ownWork
     for claim in claims where claim.policy == .drop { releaseFinishedHolders(of: claim) }
     let priority = owner.queuePriority
-    let result = body(priority)
+    body(priority)
     // A thread that changes or lends a priority before the operation has a ticket does not find it.
     let (newPriority, lent) = (owner.queuePriority, owner.core.withLock { $0.lent })
     if newPriority != priority || lent > 0 { priorityDidChange(to: newPriority, lent: lent) }
-    return result
+    return newPriority != priority
   }
 
   /// Enters the table, or returns to the wait queues, unless another thread has, or it is too late.
@@ -85,12 +88,12 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   /// Leaves the wait queues or the keys, and keeps its number unless it leaves for good, because it was cancelled, has
   /// finished, or has been released. `unlessHeld` keeps the keys of an operation that has been started, or is about to be.
   func leave(_ table: inout KeyTable, forGood: Bool, unlessHeld: Bool, _ effects: inout [KeyTable.Effect]) {
-    guard let entry = table[self] else {
+    guard let ticket, let state = table.state(of: ticket) else {
       if forGood, ticket == nil { ticket = table.makeTicket() }
       return
     }
-    if unlessHeld, entry.state.isHolding || (!forGood && entry.place == .none) { return }
-    if forGood { table.leave(entry.ticket, lends: lends, &effects) } else { table.stepAside(entry.ticket, &effects) }
+    if unlessHeld, state.isHolding || (!forGood && table.entries[ticket.place].place == .none) { return }
+    if forGood { table.leave(ticket, lends: lends, &effects) } else { table.stepAside(ticket, &effects) }
   }
 
   /// Releases the keys of operations that have finished but are still notifying their observers.

@@ -216,10 +216,10 @@ extension KeyTable {
   /// A called member waits again, because its group has a slot, and keys are about to be free. Returns whether it is its
   /// turn already.
   mutating func recall(_ claimant: KeyClaimant) -> Bool {
-    guard let entry = self[claimant], entry.state.isCalled else { return false }
-    endCall(entry.ticket)
-    enterLines(entry.ticket)
-    return hasTurn(entry.ticket)
+    guard let ticket = claimant.ticket, state(of: ticket)?.isCalled == true else { return false }
+    endCall(ticket)
+    enterLines(ticket)
+    return hasTurn(ticket)
   }
 
   // MARK: Starting
@@ -227,18 +227,19 @@ extension KeyTable {
   /// The group of a called member has a slot for it, with which it takes its keys, or waits for them again. Or the group
   /// has none, so that others pass it.
   mutating func answer(_ claimant: KeyClaimant, hasSlot: Bool, _ effects: inout [Effect]) {
-    guard let entry = self[claimant], entry.state.isCalled else { return }
-    let isPassed = entry.state == .called(until: nil)
-    if hasSlot, !isPassed, entry.shares.allSatisfy({ uses[$0.use].holders.admits($0) }) {
+    guard let ticket = claimant.ticket, let state = state(of: ticket), state.isCalled else { return }
+    let shares = entries[ticket.place].shares
+    if hasSlot, state != .called(until: nil), shares.allSatisfy({ uses[$0.use].holders.admits($0) }) {
       // None of those behind it has been called instead.
-      for share in entry.shares { uses[share.use].called.remove(entry.ticket, share) }
-      return hold(entry.ticket, &effects)
+      for share in shares { uses[share.use].called.remove(ticket, share) }
+      hold(ticket, &effects)
+    } else if hasSlot {
+      waitAgain(ticket, at: entries[ticket.place].place, hasSlot: true, &effects)
+    } else if state != .called(until: nil) {
+      endCall(ticket)
+      pass(ticket)
+      serve(&effects)
     }
-    if hasSlot { return waitAgain(entry.ticket, at: entry.place, hasSlot: true, &effects) }
-    if isPassed { return }
-    endCall(entry.ticket)
-    pass(entry.ticket)
-    serve(&effects)
   }
 
   mutating func hold(_ ticket: Ticket, _ effects: inout [Effect]) {

@@ -66,9 +66,9 @@ struct KeyTable {
 
   subscript(ticket: Ticket) -> Entry? { entries.contains(ticket) ? entries[ticket.place] : nil }
 
-  subscript(claimant: KeyClaimant) -> Entry? { claimant.ticket.flatMap { self[$0] } }
-
   func state(of ticket: Ticket) -> KeyState? { entries.contains(ticket) ? entries[ticket.place].state : nil }
+
+  func state(of claimant: KeyClaimant) -> KeyState? { claimant.ticket.flatMap { state(of: $0) } }
 
   func claimant(_ ticket: Ticket) -> KeyClaimant? { entries.contains(ticket) ? claimants[ticket.place] : nil }
 

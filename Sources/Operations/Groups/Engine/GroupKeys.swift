@@ -61,8 +61,8 @@ extension GroupEngine.State {
         effects[done] = .call(keys, isAnswered: true)
         if schedule.hasSlotForMore {
           take(keys, &table, &effects)
-        } else if let entry = table[keys] {
-          schedule.call(keys, entry.rank.priority)
+        } else if let ticket = keys.ticket, table.state(of: ticket)?.isCalled == true {
+          schedule.call(keys, table.entries[ticket.place].rank.priority)
           called.append(keys)
         }
       }
@@ -81,7 +81,7 @@ extension GroupEngine.State {
 
   private mutating func take(_ keys: KeyRequest, _ table: inout KeyTable, _ effects: inout [KeyTable.Effect]) {
     table.answer(keys, hasSlot: true, &effects)
-    if table[keys]?.state == .holding, let member = keys.operation { schedule.grantSlot(to: member, keys) }
+    if table.state(of: keys) == .holding, let member = keys.operation { schedule.grantSlot(to: member, keys) }
   }
 }
 
@@ -94,21 +94,20 @@ extension GroupEngine {
   /// A member needs its keys and a slot, unless it waits for them or has them.
   func becameReady(_ member: AsyncOperation, _ keys: KeyRequest) {
     let flow = member.flow
-    let priority = keys.arrive(member) { priority in
+    let isMoved = keys.arrive(member) { priority in
       changeKeys { state, table, effects in
-        if state.schedule.hasEnded || keys.place != nil || table[keys]?.state.isHolding == true { return }
+        if state.schedule.hasEnded || keys.place != nil || table.state(of: keys)?.isHolding == true { return }
         let room = state.room ?? GroupRoom()
         (state.room, keys.room, keys.flow) = (room, room, flow)
         _ = room.change(to: state.schedule.hasRoomForMore)
         keys.number = keys.number ?? state.schedule.ready.makeNumber()
         keys.enter(&table, at: room.place, priority, hasSlot: state.schedule.hasSlotForMore, &effects)
-        guard let keyState = table[keys]?.state else { return }
+        guard let keyState = table.state(of: keys) else { return }
         if keyState == .holding { state.schedule.grantSlot(to: member, keys) }
         if keyState.isCalled { effects.append(.call(keys, isAnswered: false)) }
       }
-      return priority
     }
-    moveMember(member, keys, from: priority)
+    if isMoved { moveMember(member, keys) }
     member.noteKeyWait()
   }
 
@@ -116,8 +115,8 @@ extension GroupEngine {
   func wasCalled(_ member: AsyncOperation, _ keys: KeyRequest) {
     let priority = member.queuePriority
     changeKeys { _, table, effects in
-      guard let entry = table[keys], entry.state == .called(until: .max) else { return }
-      table.setPriority(priority.rawValue, lent: 0, of: entry.ticket, &effects)
+      guard let ticket = keys.ticket, table.state(of: ticket) == .called(until: .max) else { return }
+      table.setPriority(priority.rawValue, lent: 0, of: ticket, &effects)
       effects.append(.call(keys, isAnswered: false))
     }
   }
@@ -126,7 +125,7 @@ extension GroupEngine {
   func leave(_ keys: KeyRequest, of member: AsyncOperation, forGood: Bool, unlessHeld: Bool) {
     changeKeys { state, table, effects in
       state.schedule.leaveCalled(keys)
-      let keyState = table[keys]?.state
+      let keyState = table.state(of: keys)
       if !unlessHeld, keyState == .holding || keyState == .replaced {
         state.schedule.ready.returnSlot(of: ObjectIdentifier(member))
         while let next = state.schedule.popCalled(), !table.recall(next) {}
