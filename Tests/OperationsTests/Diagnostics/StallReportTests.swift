@@ -202,14 +202,19 @@ struct StallReportTests {
   }
 
   @Test func aLoweredLimitCanCloseACycle() async throws {
-    let (held, inner, waiting) = (await narrow.holding(), HeldOperation(), operation("waiting"))
-    narrow.maxConcurrentOperationCount = 2
-    await narrow.add(GroupOperation([inner, waiting ==> operation("member")]), until: inner.begun)
-    narrow.maxConcurrentOperationCount = 1
-    narrow.addOperation(waiting)
-    #expect(try narrow.stallReport().entry("waiting").cause == .cycle)
-    narrow.maxConcurrentOperationCount = -1
-    await narrow.drained(opening: [held.gate, inner.gate])
+    // One of the cycle gives way soon, on a busy machine before the report is made.
+    for _ in 0..<20 {
+      let (held, inner, waiting) = (await narrow.holding(), HeldOperation(), operation("waiting"))
+      narrow.maxConcurrentOperationCount = 2
+      await narrow.add(GroupOperation([inner, waiting ==> operation("member")]), until: inner.begun)
+      narrow.maxConcurrentOperationCount = 1
+      narrow.addOperation(waiting)
+      let report = narrow.stallReport()
+      narrow.maxConcurrentOperationCount = -1
+      await narrow.drained(opening: [held.gate, inner.gate])
+      if report.entries.contains(where: { $0.operation == "waiting" && $0.cause == .cycle }) { return }
+    }
+    Issue.record("no report of a cycle")
   }
 
   @Test func slotThatIsPartOfACycle_isTheCauseOfAllThatWaitForIt() async throws {
