@@ -7,7 +7,7 @@ struct HouseRuleTests {
     print(all)
     #expect(all.types > 100 && all.storedBooleans > 0 && all.internalDocumentationLines > 100)
     #expect(all.types <= 235)
-    #expect(all.storedBooleans <= 24)
+    #expect(all.storedBooleans <= 23)
     #expect(all.extensionFiles <= 11)
     #expect(all.internalDocumentationLines <= 1_060)
     #expect(all.lines <= 17_300)

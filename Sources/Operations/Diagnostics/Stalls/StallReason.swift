@@ -115,7 +115,7 @@ extension WaitSnapshot {
       switch stamp.phase {
       case .pending: return nodes[node].place == nil ? .notEnqueued(operation, isCertain: false) : .notReady(operation)
       case .executing: return .executing(operation, for: nil, isCancelled: stamp.isCancelled)
-      default: return .ending
+      case .suspended, .preparing, .paused, .skipped, .ending, .finished: return .ending
       }
     }
     let (pause, condition, turn) = own.core.withLock { ($0.extras?.pause, $0.extras?.condition, $0.turn) }

@@ -74,7 +74,7 @@ extension OperationCore {
     case .pending(.turn): becomeReady()
     case .suspended(.turn) where holdingKeys: .prepareInputs
     case .paused(.turn) where holdingKeys: resumeAfterPause(of: .turn)
-    default: .none
+    case .pending, .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: .none
     }
   }
 

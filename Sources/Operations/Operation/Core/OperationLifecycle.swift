@@ -44,7 +44,8 @@ struct OperationLifecycle {
     var isBlocked: Bool {
       switch self {
       case .pending(.groupStart), .pending(.dependencies), .pending(.turn): true
-      default: false
+      case .pending(.slot), .pending(.conditions), .pending(.delay): false
+      case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: false
       }
     }
 
@@ -128,7 +129,7 @@ struct OperationLifecycle {
     switch phase {
     case .suspended(wait): phase = .preparing
     case .paused(wait): phase = .executing
-    default: return false
+    case .pending, .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return false
     }
     return true
   }
