@@ -113,7 +113,7 @@ struct StallReasonTests {
     let holder = await queue.holder(of: "a", in: domain)
     let waiter = TaskOperation { [domain] in try await withKeys(.exclusive("a"), in: domain) {} }.named("x")
     queue.addOperation(waiter)
-    await poll { waiter.isAwaiting }
+    await poll { [domain] in waiter.isAwaiting && domain.waiting(for: "a").count == 1 }
     let entry = try queue.stallReport().entry("x")
     #expect(entry.description.hasPrefix("“x” waits for the key “a”, held by “holder”, which has "), "\(entry)")
     #expect(entry.cause == .exclusivity && entry.root == "holder")
