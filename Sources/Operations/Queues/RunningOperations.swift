@@ -40,8 +40,7 @@ extension OperationContainer {
   /// The dependencies are added, and cancellation and errors work, as with the method for an operation without a value.
   @discardableResult
   public func run<O: OutputOperation>(_ operation: O) async throws -> O.Output {
-    await end(operation)
-    try await operation.completed()
+    try await run(operation as AsyncOperation)
     return try operation.outcome.get()
   }
 

@@ -3,7 +3,7 @@ import Soak
 /// What up to eight participants of a random world do, and the rules by which they go on. Each participant takes its steps
 /// one inside the other, keeps what they take, and ends when nothing is left to do.
 ///
-/// Whoever fits goes on, in any order. A wait is therefore stuck only if no order of endings lets it go on.
+/// Participants for which there is room go on in any order. A wait is stuck if it cannot go on in any of these orders.
 final class WaitModel: Sendable {
   struct Claim {
     let key: Int

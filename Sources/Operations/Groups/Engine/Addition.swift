@@ -155,9 +155,10 @@ extension GroupEngine {
         if let inner = member as? GroupOperation { refuse(inner, inside: group) }
         if let part = MemberPart(member, index: index) { addition.parts.append(part) }
       case .repeated:
-        if case .repetitions = skipping {
-        } else if skipping.isNamed(member.represented) {
-          misuse(member.cannotBeAdded(because: "is in this group"))
+        switch skipping {
+        case .repetitions: break
+        case .none, .unnamed:
+          if skipping.isNamed(member.represented) { misuse(member.cannotBeAdded(because: "is in this group")) }
         }
         addition.skipped.append(index)
       case .refused(let obstacle):
