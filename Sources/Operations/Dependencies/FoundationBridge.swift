@@ -32,6 +32,8 @@ struct FoundationBridge {
   /// Gates that callers are opening and have not reported open.
   private(set) var openingGates: Int32 = 0
   private(set) var record = Record.unread
+  /// Called when the gates are open. Each resumes a thread that starts the operation by hand.
+  var waiters: [Waiter] = []
 
   var isOpening: Bool { openingGates > 0 }
 

@@ -149,7 +149,7 @@ extension AsyncOperation {
           + "one."
       }
       let request = core.turn ?? new
-      core.turn = request
+      core.work = request
       request.claims.add(claims)
       return request.claims.obstacle
     }

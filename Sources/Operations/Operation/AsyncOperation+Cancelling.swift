@@ -142,7 +142,9 @@ extension AsyncOperation {
     switch cancellation.phase {
     case .suspended: finishUnexecuted()
     case .executing, .paused: if finishesWhenCancelled { finishBeforeMembers() }
-    case .pending, .preparing, .skipped, .ending, .finished: break
+    // The thread that starts, prepares or skips the operation ends it.
+    case .pending, .preparing, .skipped: break
+    case .ending, .finished: misuse("A cancellation counts only before the end of \(quotedName).")
     }
   }
 }

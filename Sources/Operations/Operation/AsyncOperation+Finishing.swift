@@ -13,7 +13,9 @@ extension AsyncOperation {
     case nil: return false
     case .suspended: finishUnexecuted()
     case .executing, .paused: end(afterExecution: true, trace)
-    case .pending, .preparing, .skipped, .ending, .finished: break
+    // The thread that starts or prepares the operation ends it.
+    case .pending, .preparing: break
+    case .skipped, .ending, .finished: misuse("A finish counts only before the end of \(quotedName).")
     }
     return true
   }
@@ -80,7 +82,8 @@ extension AsyncOperation {
       Trampoline.asOneCall { for dependent in end.dependents { dependent.operation?.dependencyDidFinish() } }
     }
     for waiter in end.waiters.elements { waiter() }
-    end.keylessWork?.end()
+    // The table of keys ends a request, which may lend its keys.
+    if end.work?.claimant == nil { end.work?.end() }
     runner?.memberDidFinish(self, end)
     // After all that waits for the end, because it calls code of the user.
     end.task?.cancel()

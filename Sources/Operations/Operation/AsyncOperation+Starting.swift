@@ -45,7 +45,8 @@ extension AsyncOperation {
       // The thread that ended the operation has called it.
       super.completionBlock = nil
       super.start()
-    case .ignore, .notReady, .awaitGate: break
+    case .ignore: break
+    case .notReady, .awaitGate: misuse("A start by hand waits until \(quotedName) is ready.")
     case .refuse: misuse("\(quotedName) has been started before. An operation runs once: make a new one.")
     case .isMember:
       misuse("\(quotedName) is a member of a group, which starts it. Start the group, or add it to a queue.")

@@ -208,7 +208,7 @@ extension AsyncOperation {
   func awaitGate() {
     let opened = DispatchSemaphore(value: 0)
     let isOpening = core.withLock { core in
-      if core.bridge.isOpening { core.gateWaiters.append { opened.signal() } }
+      if core.bridge.isOpening { core.bridge.waiters.append { opened.signal() } }
       return core.bridge.isOpening
     }
     if isOpening { opened.wait() }

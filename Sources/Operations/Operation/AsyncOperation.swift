@@ -61,7 +61,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
   deinit {
     guard var end = core.withLock({ $0.isSettled ? nil : $0.settle() }) else { return }
-    end.turn?.leave(forGood: true)
+    (end.work as? KeyRequest)?.leave(forGood: true)
     AsyncOperation.release(exchange(&end.dependencies, with: []))
     AsyncOperation.release(end.extras)
   }

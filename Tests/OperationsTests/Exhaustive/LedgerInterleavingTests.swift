@@ -193,7 +193,7 @@ struct LedgerWorld: InterleavedWorld {
     self.takesSlot = takesSlot
     self.isMember = isMember
     deeds = Deeds(listed: Set(0..<count))
-    if needsTurn { core.turn = KeyRequest(of: AsyncOperation(), lends: false) }
+    if needsTurn { core.work = KeyRequest(of: AsyncOperation(), lends: false) }
     if isMember { _ = core.claim(for: Self.engine, index: 0) } else { _ = core.claim(for: nil) }
     for index in 0..<count { _ = core.add(.own(LedgerWorld.dependencies[index])) }
   }

@@ -73,7 +73,7 @@ extension OperationCore {
     switch lifecycle.phase {
     case .pending(.turn): becomeReady()
     case .suspended(.turn) where holdingKeys: .prepareInputs
-    case .paused(.turn) where holdingKeys: resumeAfterPause(of: .turn)
+    case .paused(.turn) where holdingKeys: resume(after: .turn)
     case .pending, .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: .none
     }
   }
@@ -85,19 +85,24 @@ extension OperationCore {
       lifecycle.wait(for: .slot)
       return readinessNotice
     }
-    guard let turn else { return resumeAfterPause(of: .delay) }
+    guard let turn else { return resume(after: .delay) }
     lifecycle.wait(for: .turn)
     return .requestTurn(turn)
   }
 
-  mutating func resumeAfterPause(of wait: OperationLifecycle.Wait) -> WaitAction {
-    guard lifecycle.resume(after: wait), let pause = extras?.pause.take() else { return .none }
-    return .resume(pause)
+  private mutating func resume(after wait: OperationLifecycle.Wait) -> WaitAction {
+    endPause(after: wait).map { .resume($0) } ?? .none
+  }
+
+  mutating func endPause(after wait: OperationLifecycle.Wait) -> OperationPause? {
+    guard lifecycle.resume(after: wait) else { return nil }
+    guard let pause = extras?.pause.take() else { misuse("A paused operation keeps its pause; this one has none.") }
+    return pause
   }
 
   mutating func gateDidOpen() -> (nudges: Bool, waiters: [Waiter], action: WaitAction) {
     let nudges = bridge.gateDidOpen(isWaiting: isBlocked)
     if bridge.isOpening { return (nudges, [], .none) }
-    return (nudges, exchange(&gateWaiters, with: []), readinessNotice)
+    return (nudges, exchange(&bridge.waiters, with: []), readinessNotice)
   }
 }

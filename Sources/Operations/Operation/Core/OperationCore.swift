@@ -5,20 +5,22 @@ import Foundation
   /// What starts the operation. Checked to trap with a message of the package when an operation is added twice.
   enum Place {
     case none
-    /// Nil when the operation has ended. Until then, Foundation keeps the queue alive in any case.
-    case queue(OperationQueue?)
+    case queue(OperationQueue)
     /// The operation ends without its queue, which lists it until it starts it, because Foundation requires a start.
-    case expiring(OperationQueue?)
-    case expired(OperationQueue?)
+    case expiring(OperationQueue)
+    case expired
     case group(Membership)
     /// The operation is private, and runs inside this one until it ends.
     case inside(AsyncOperation)
+    /// The operation has ended, or cannot be added and is started only to finish.
+    case over
   }
 
   @safe struct Membership {
-    /// Nil when the operation has ended. Not counted, because a group that never starts would then be a retain cycle. A
-    /// group that is released first removes the reference under the lock of the member.
+    /// Not counted, because a group that never starts would then be a retain cycle. A group that is released first removes
+    /// the reference under the lock of the member.
     fileprivate var engine: Unmanaged<GroupEngine>?
+    /// Nil while the operation is pending.
     fileprivate(set) var runner: GroupRunner?
     fileprivate(set) var index = 0
     /// The number of its arrival among the members that wait for no more than a slot. Nil until it has used one.
@@ -31,8 +33,7 @@ import Foundation
     let waiters: NumberedList<Waiter>
     /// Holds the runner of a member, and what may be the last reference to a queue.
     let place: Place
-    let turn: KeyRequest?
-    let keylessWork: Work?
+    let work: Work?
     let task: Task<Void, Never>?
     let extras: OperationExtras?
     fileprivate let gate: Operation?
@@ -43,24 +44,25 @@ import Foundation
   }
 
   var lifecycle = OperationLifecycle()
+  /// Has a meaning while the operation is pending.
   var bridge = FoundationBridge()
   var ledger = DependencyLedger()
+  /// Empty when the operation has finished, and they have been notified.
   var observers: [OperationObserver] = []
-  /// Called when the observers have been notified of the end.
+  /// Called when the observers have been notified of the end, and empty from then on.
   var waiters = NumberedList<Waiter>()
-  /// Called when the gate is open. Each resumes a thread that starts the operation by hand.
-  var gateWaiters: [Waiter] = []
   var name: String?
-  /// Nil if the operation has no keys, or has ended.
-  var turn: KeyRequest?
-  /// Nil if the operation has keys, whose request is its work, if no task has worked for it, or when it has ended.
-  private var keylessWork: Work?
-  /// Works for the operation. Cancelled with it, and at its end. Kept after that, because the work may continue.
+  /// The request for keys, if the operation has some. Otherwise made when a task works for the operation, or calls it. Nil
+  /// when the operation has ended.
+  var work: Work?
+  /// Works for the operation, which is suspended or executing. Cancelled with it, and at its end. Kept after that, because
+  /// the work may continue.
   var task: Task<Void, Never>?
   /// When the operation was added, began to wait for its keys or a slot, was started, or proceeded to evaluating or executing.
   var since: CoarseTime?
-  /// The highest priority of a task that waits for the operation, if it is above the default, or 0. Not a `TaskPriority`,
-  /// because the program finds out the size of a structure with such a property when it runs.
+  /// The highest priority of a task that waits for the operation, if it is above the default, or 0. Does not change when the
+  /// operation is over. Not a `TaskPriority`, because the program finds out the size of a structure with such a property
+  /// when it runs.
   var lent: UInt8 = 0
   private(set) var extras: OperationExtras?
   private(set) var place = Place.none
@@ -86,12 +88,13 @@ import Foundation
 
   var trace: [OperationFollower] { extras?.trace ?? [] }
 
-  var work: Work? { turn ?? keylessWork }
+  /// Nil if the operation has no keys, or has ended.
+  var turn: KeyRequest? { work as? KeyRequest }
 
   mutating func makeWork() -> Work {
     if let work { return work }
     let new = Work()
-    keylessWork = new
+    work = new
     return new
   }
 
@@ -110,8 +113,8 @@ import Foundation
 
   var queue: OperationQueue? {
     switch place {
-    case .queue(let queue), .expiring(let queue), .expired(let queue): queue
-    case .none, .group, .inside: nil
+    case .queue(let queue), .expiring(let queue): queue
+    case .none, .expired, .group, .inside, .over: nil
     }
   }
 
@@ -129,10 +132,10 @@ import Foundation
   /// The group or the operation around this one, which the caller releases after the lock.
   var outer: AsyncOperation? { if case .inside(let outer) = place { outer } else { engine?.owner } }
 
-  /// Claims the operation for a queue. Otherwise returns the reason why it cannot be added.
+  /// Claims the operation for a queue or, if nil, for a start that only finishes it. Otherwise returns the reason why it cannot be added.
   mutating func claim(for queue: OperationQueue?) -> String? {
     if let obstacle { return obstacle }
-    place = .queue(queue)
+    place = queue.map { .queue($0) } ?? .over
     since = .now
     return nil
   }
@@ -170,7 +173,7 @@ import Foundation
     if !lifecycle.phase.isPending { return "has been started" }
     switch place {
     case .none: return nil
-    case .queue, .expiring, .expired: return "is in a queue"
+    case .queue, .expiring, .expired, .over: return "is in a queue"
     case .group, .inside: return "is in a group"
     }
   }
@@ -212,7 +215,7 @@ import Foundation
   mutating func start() -> StartAction {
     if let step = begin(holdingKeys: turn == nil) { return step }
     switch place {
-    case .none, .queue, .group, .inside: return lifecycle.phase == .finished ? .ignore : .refuse
+    case .none, .queue, .group, .inside, .over: return lifecycle.phase == .finished ? .ignore : .refuse
     case .expiring(let queue): place = .queue(queue)  // The end makes Foundation's transition, as after any start.
     case .expired: return .leaveQueue
     }
@@ -228,7 +231,8 @@ import Foundation
 
   /// Returns whether the operation finishes now, although its queue has not started it.
   mutating func completeEarlyEnd() -> Bool {
-    if case .expiring(let queue) = place { place = .expired(queue) }
+    // Not the last reference, because the queue still lists the operation.
+    if case .expiring = place { place = .expired }
     return hasExpired
   }
 
@@ -252,8 +256,7 @@ import Foundation
     membership?.runner = runner
     if let number { membership?.number = number }
     if isPending { return begin(holdingKeys: true) ?? .ignore }
-    if case .resume(let pause) = resumeAfterPause(of: .slot) { return .resume(pause) }
-    return .ignore
+    return endPause(after: .slot).map { .resume($0) } ?? .ignore
   }
 
   /// Nil if the operation has been started before.
@@ -277,11 +280,13 @@ import Foundation
 
   private var nextStep: StartAction {
     switch lifecycle.phase {
-    case .suspended: turn.map { .takeTurn($0) } ?? .ignore
+    case .suspended:
+      if let turn { .takeTurn(turn) } else { misuse("Only an operation with keys waits for them; this one has none.") }
     case .preparing: .prepare
     case .executing: .execute(observers, hasTimeout: extras?.timeout != nil, trace)
     case .skipped: .skip
-    case .pending, .paused, .ending, .finished: .ignore
+    case .pending, .paused, .ending, .finished:
+      misuse("A start leads to a wait, to the preparation, the execution or the end; it led to \(lifecycle.phase).")
     }
   }
 
@@ -294,23 +299,12 @@ import Foundation
   mutating func settle() -> End {
     let former = extras
     extras = former?.remainder
-    defer {
-      (waiters, turn, keylessWork) = (NumberedList(), nil, nil)
-      switch place {
-      case .none: break
-      case .inside: place = .none
-      case .queue, .expiring: place = .queue(nil)
-      case .expired: place = .expired(nil)
-      case .group: place = .group(Membership())
-      }
-    }
     return End(
       dependencies: ledger.takeDependencies(),
       dependents: ledger.close(),
-      waiters: waiters,
-      place: place,
-      turn: turn,
-      keylessWork: keylessWork,
+      waiters: exchange(&waiters, with: NumberedList()),
+      place: hasExpired ? .expired : exchange(&place, with: .over),
+      work: work.take(),
       task: task,
       extras: former,
       gate: bridge.close()

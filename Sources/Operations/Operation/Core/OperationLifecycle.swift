@@ -84,7 +84,7 @@ struct OperationLifecycle {
   private(set) var phase = Phase.pending(.slot)
   /// With paths relative to the operation. After a timeout, its failure is first, and the others are its causes.
   private(set) var failures: [OperationFailure] = []
-  /// Whether a finish came before the execution.
+  /// Whether a finish came while the operation was pending or being prepared, so that it does not execute.
   private(set) var isFinishKept = false
   private(set) var decision: Decision = .none
 
@@ -97,7 +97,8 @@ struct OperationLifecycle {
 
   var isCancelled: Bool { decision != .none && decision != .finish }
 
-  var isEnded: Bool { isCancelled || isFinishKept }
+  /// Whether the operation, which has not executed, was cancelled or finished.
+  var isEnded: Bool { decision != .none }
 
   var hasFailed: Bool { !failures.isEmpty }
 
@@ -105,9 +106,13 @@ struct OperationLifecycle {
 
   var canContinue: Bool { phase == .executing && !isCancelled }
 
-  /// The operation must be pending or paused.
   mutating func wait(for next: Wait) {
-    if phase.isPending { phase = .pending(next) } else if case .paused = phase { phase = .paused(next) }
+    switch phase {
+    case .pending: phase = .pending(next)
+    case .paused: phase = .paused(next)
+    case .suspended, .preparing, .executing, .skipped, .ending, .finished:
+      misuse("Only a pending or paused operation begins another wait; it was \(phase).")
+    }
   }
 
   /// Returns whether a prepared operation may proceed. Otherwise the caller must finish it without executing it.
