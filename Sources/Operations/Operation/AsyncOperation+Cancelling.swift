@@ -21,13 +21,13 @@ extension AsyncOperation {
     where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Bool {
     guard let cancellation = mark(reason, as: decision, in: engine, where: isIncluded) else { return false }
-    AsyncOperation.carryOut([cancellation])
+    AsyncOperation.announceAndEnd([cancellation])
     return true
   }
 
   /// Cancels the operation. One that was never added finishes.
   func cancelEvenIfUnused() {
-    let isUnused = claimIfFree()
+    let isUnused = takePlaceIfFree()
     cancel()
     if isUnused { startCancelled() }
   }
@@ -48,7 +48,7 @@ extension AsyncOperation {
     because reason: (AsyncOperation) -> FailureReport? = { _ in nil },
     where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Int {
-    carryOut(operations.compactMap { $0.mark(reason($0), in: engine, where: isIncluded) })
+    announceAndEnd(operations.compactMap { $0.mark(reason($0), in: engine, where: isIncluded) })
   }
 
   /// Cancels the operations that do not work, and what does not work inside the others, at any depth, in one step. An
@@ -65,11 +65,11 @@ extension AsyncOperation {
         rest += operation.members.map { ($0, operation.engineOfMembers) }
       }
     }
-    return carryOut(marked)
+    return announceAndEnd(marked)
   }
 
   @discardableResult
-  private static func carryOut(_ marked: [Cancellation]) -> Int {
+  private static func announceAndEnd(_ marked: [Cancellation]) -> Int {
     // A plain operation may have been cancelled before, and its member not.
     let count = marked.map(\.operation).count { $0.represented === $0 || !$0.represented.isCancelled }
     // Each operation comes before its members, and its cancellation ends after theirs.
@@ -96,7 +96,7 @@ extension AsyncOperation {
     let phase: OperationLifecycle.Phase
     let observers: [OperationObserver]
     let trace: [OperationFollower]
-    let turn: KeyRequest?
+    let keys: KeyRequest?
     let task: Task<Void, Never>?
     let notice: OperationCore.WaitAction
     let inner: [AsyncOperation]
@@ -104,7 +104,7 @@ extension AsyncOperation {
     func announce() {
       for follower in trace { follower.noteCancellation() }
       Trampoline.isolate { for observer in observers { observer.didCancel?(operation) } }
-      if let turn { operation.leaveKeys(turn, forGood: true, unlessHeld: true) }
+      if let keys { operation.leaveKeys(keys, forGood: true, unlessHeld: true) }
     }
   }
 
@@ -124,7 +124,7 @@ extension AsyncOperation {
         phase: phase,
         observers: core.observers,
         trace: core.trace,
-        turn: core.turn,
+        keys: core.keys,
         task: core.task,
         notice: core.cancellationNotice(phase),
         inner: core.extras?.inner.map { [$0] } ?? []
@@ -138,7 +138,7 @@ extension AsyncOperation {
     cancellation.task?.cancel()
     if cancellation.phase.isExecuting { Trampoline.isolate { didCancel() } }
     super.cancel()
-    carryOut(cancellation.notice)
+    continueWait(cancellation.notice)
     switch cancellation.phase {
     case .suspended: finishUnexecuted()
     case .executing, .paused: if finishesWhenCancelled { finishBeforeMembers() }

@@ -2,43 +2,43 @@ import Foundation
 
 extension AsyncOperation {
   /// Starts or resumes a member that holds its keys. Returns false if it waits for a new dependency, or was ended.
-  func startAsMember(by runner: GroupRunner?, number: Int? = nil, hasSlot: Bool = true) -> Bool {
+  func startInPlace(by runner: GroupRunner?, number: Int? = nil, hasSlot: Bool = true) -> Bool {
     let action = core.withLock { $0.start(by: runner, number: number, hasSlot: hasSlot) }
     if case .ignore = action { return false }
-    carryOut(action)
+    continueStart(action)
     return true
   }
 
   /// Handles a start by hand while dependencies are counted, and returns whether the operation was started. Otherwise
   /// the count is now zero, and the caller must start it again.
   func startUnready() -> Bool {
-    let turn = core.withLock { $0.lifecycle.phase == .pending(.turn) ? $0.turn : nil }
+    let keys = core.withLock { $0.lifecycle.phase == .pending(.keys) ? $0.keys : nil }
     let unfinished = dependencies.filter { !$0.isFinished }
-    if unfinished.isEmpty, turn == nil {
+    if unfinished.isEmpty, keys == nil {
       // The dependencies have finished, but the last of them has not notified this operation yet. A thread that waited
       // for them with `waitUntilFinished` can get here first.
-      carryOut(core.withLock { $0.countDown(by: $0.ledger.remaining) })
+      continueWait(core.withLock { $0.countDown(by: $0.ledger.remaining) })
       return false
     }
     // A queue may start an operation that has just gained a dependency. Foundation runs it, and so does this method.
     guard OperationQueue.current?.operations.contains(where: { $0 === self }) == true else {
-      if unfinished.isEmpty, let turn {
-        misuse("\(quotedName) is not ready: it waits for \(turn.goal). Leave it to its queue, which starts it then.")
+      if unfinished.isEmpty, let keys {
+        misuse("\(quotedName) is not ready: it waits for \(keys.goal). Leave it to its queue, which starts it then.")
       }
       misuse(
         "\(quotedName) is not ready: it waits for \(unfinished.quotedNames). Add it to a queue, which starts it when they "
           + "have finished, or start it after them."
       )
     }
-    carryOut(core.withLock { $0.start() })
+    continueStart(core.withLock { $0.start() })
     return true
   }
 
-  func carryOut(_ action: OperationCore.StartAction) {
+  func continueStart(_ action: OperationCore.StartAction) {
     switch action {
     case .execute(let observers, let hasTimeout, let trace): execute(observers, hasTimeout: hasTimeout, trace)
     case .prepare: prepareInputs()
-    case .takeTurn(let turn): take(turn)
+    case .takeKeys(let keys): take(keys)
     case .resume(let pause): pause.resume()
     case .skip: finishUnexecuted()
     case .leaveQueue:
@@ -56,17 +56,17 @@ extension AsyncOperation {
   // MARK: Preparing
 
   /// Takes the keys of an operation that stays started while it waits for them.
-  private func take(_ turn: KeyRequest) {
-    if !turn.takeIfCalled() {
+  private func take(_ keys: KeyRequest) {
+    if !keys.takeIfCalled() {
       // Not before it must wait, because finding the place out takes long.
       keepPlace()
-      guard turn.take() else {
+      guard keys.take() else {
         noteKeyWait()
         if let limit = waitLimit, limit <= .zero { expire(after: limit) }
         return
       }
     }
-    if core.withLock({ $0.lifecycle.resume(after: .turn) }) { prepareInputs() }
+    if core.withLock({ $0.lifecycle.resume(after: .keys) }) { prepareInputs() }
   }
 
   func prepareInputs() {
@@ -76,7 +76,7 @@ extension AsyncOperation {
       }
       return (core.execute(), ([], [], nil))
     }
-    if let action { return carryOut(action) }
+    if let action { return continueStart(action) }
     let (conditions, handOvers, timeout) = inputs
     if let timeout { cancel(FailureReport([timeoutError(timeout)]), as: .timeout) }
     for input in handOvers {
@@ -181,7 +181,7 @@ extension AsyncOperation {
     }
     // The ledger still holds the producers, so this does not release the last reference to them.
     _ = consume handOvers
-    carryOut(core.withLock { $0.execute() })
+    continueStart(core.withLock { $0.execute() })
   }
 
   /// The first call must be on the thread that started the operation. The place is kept until the end, because

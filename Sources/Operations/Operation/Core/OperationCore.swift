@@ -73,7 +73,7 @@ import Foundation
   var isBlocked: Bool { lifecycle.phase.isBlocked }
 
   /// Whether the observers have been notified of the end. The dependents and the waiters are notified from then on.
-  var isSettled: Bool { ledger.isClosed }
+  var isClosed: Bool { ledger.isClosed }
 
   /// Whether the operation uses a slot. A member that pauses has given it back.
   var holdsSlot: Bool {
@@ -89,7 +89,7 @@ import Foundation
   var trace: [OperationFollower] { extras?.trace ?? [] }
 
   /// Nil if the operation has no keys, or has ended.
-  var turn: KeyRequest? { work as? KeyRequest }
+  var keys: KeyRequest? { work as? KeyRequest }
 
   mutating func makeWork() -> Work {
     if let work { return work }
@@ -132,40 +132,42 @@ import Foundation
   /// The group or the operation around this one, which the caller releases after the lock.
   var outer: AsyncOperation? { if case .inside(let outer) = place { outer } else { engine?.owner } }
 
-  /// Claims the operation for a queue or, if nil, for a start that only finishes it. Otherwise returns the reason why it cannot be added.
-  mutating func claim(for queue: OperationQueue?) -> String? {
+  /// Takes the place in a queue or, if nil, for a start that only finishes the operation. Otherwise returns the reason why
+  /// the operation cannot be added.
+  mutating func takePlace(in queue: OperationQueue?) -> String? {
     if let obstacle { return obstacle }
     place = queue.map { .queue($0) } ?? .over
     since = .now
     return nil
   }
 
-  /// Claims the operation for a group, whose engine is notified later unless the operation is ready now.
-  mutating func claim(for engine: GroupEngine, index: Int) -> ClaimAction {
+  /// Takes the place in a group, whose engine is notified later unless the operation is ready now.
+  mutating func takePlace(in engine: GroupEngine, index: Int) -> PlaceAction {
     if self.engine === engine { return .repeated }
     if let obstacle { return .refused(because: obstacle) }
     since = .now
-    var claim: Claim = mustWait ? [.waits] : []
-    if turn != nil, !lifecycle.isCancelled {
-      claim.insert(.needsTurn)
+    var traits: MemberTraits = mustWait ? [.waits] : []
+    if keys != nil, !lifecycle.isCancelled {
+      traits.insert(.needsKeys)
       lifecycle.wait(for: .groupStart)
     }
     unsafe place = .group(Membership(engine: .passUnretained(engine), index: index))
-    if let extras, extras.progressWeight != 1 || extras.progress != nil { claim.insert(.hasWeight) }
-    if extras?.flow != nil { claim.insert(.hasFlow) }
-    if lifecycle.isCancelled { claim.insert(.isCancelled) }
-    if extras?.waitLimit != nil { claim.insert(.hasWaitLimit) }
-    return .claimed(claim)
+    if let extras, extras.progressWeight != 1 || extras.progress != nil { traits.insert(.hasWeight) }
+    if extras?.flow != nil { traits.insert(.hasFlow) }
+    if lifecycle.isCancelled { traits.insert(.isCancelled) }
+    if extras?.waitLimit != nil { traits.insert(.hasWaitLimit) }
+    return .taken(traits)
   }
 
-  mutating func claim(inside outer: AsyncOperation) { place = .inside(outer) }
+  mutating func takePlace(inside outer: AsyncOperation) { place = .inside(outer) }
 
-  /// Claims a free operation that depends on nothing, has no keys, and calls no code of the user before it executes.
-  mutating func claimAlone(inside outer: AsyncOperation) -> Bool {
-    guard obstacle == nil, turn == nil, isSatisfied, ledger.dependencies.isEmpty, callsNoCodeAtStart else {
+  /// Takes the place inside `outer`, if the operation is free, depends on nothing, has no keys, and calls no code of the user
+  /// before it executes.
+  mutating func takePlaceAlone(inside outer: AsyncOperation) -> Bool {
+    guard obstacle == nil, keys == nil, isSatisfied, ledger.dependencies.isEmpty, callsNoCodeAtStart else {
       return false
     }
-    claim(inside: outer)
+    takePlace(inside: outer)
     return true
   }
 
@@ -194,7 +196,7 @@ import Foundation
 
   private var mustWait: Bool { !isSatisfied && !lifecycle.isCancelled }
 
-  /// Releases the claim of a group that is being released.
+  /// Gives back the place in a group that is being released.
   mutating func becomeFree() -> WaitAction {
     if lifecycle.phase.isPending { place = .none }
     unsafe membership?.engine = nil
@@ -205,7 +207,7 @@ import Foundation
   func cancellationNotice(_ phase: OperationLifecycle.Phase) -> WaitAction {
     guard phase.isPending else { return .none }
     // A member with keys is in no list, because it has left them.
-    let wasNotReady = phase.isBlocked || bridge.isOpening || turn != nil
+    let wasNotReady = phase.isBlocked || bridge.isOpening || keys != nil
     if case .inside = place { return wasNotReady ? .startInside : .none }
     return engine.map { .notifyOfCancellation($0, wasNotReady: wasNotReady) } ?? .none
   }
@@ -213,7 +215,7 @@ import Foundation
   // MARK: Start and end
 
   mutating func start() -> StartAction {
-    if let step = begin(holdingKeys: turn == nil) { return step }
+    if let step = begin(needsKeys: keys != nil) { return step }
     switch place {
     case .none, .queue, .group, .inside, .over: return lifecycle.phase == .finished ? .ignore : .refuse
     case .expiring(let queue): place = .queue(queue)  // The end makes Foundation's transition, as after any start.
@@ -252,17 +254,17 @@ import Foundation
     // It has been started, or has ended, in another way.
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return .ignore
     }
-    if turn != nil, !hasSlot, !isPending || !lifecycle.isEnded { return .ignore }
+    if keys != nil, !hasSlot, !isPending || !lifecycle.isEnded { return .ignore }
     membership?.runner = runner
     if let number { membership?.number = number }
-    if isPending { return begin(holdingKeys: true) ?? .ignore }
+    if isPending { return begin(needsKeys: false) ?? .ignore }
     return endPause(after: .slot).map { .resume($0) } ?? .ignore
   }
 
   /// Nil if the operation has been started before.
-  private mutating func begin(holdingKeys: Bool) -> StartAction? {
+  private mutating func begin(needsKeys: Bool) -> StartAction? {
     let first: OperationLifecycle.Phase = extras?.hasInputs == true ? .preparing : .executing
-    guard lifecycle.start(as: holdingKeys ? first : .suspended(.turn)) else { return nil }
+    guard lifecycle.start(as: needsKeys ? .suspended(.keys) : first) else { return nil }
     since = .now
     return nextStep
   }
@@ -281,7 +283,7 @@ import Foundation
   private var nextStep: StartAction {
     switch lifecycle.phase {
     case .suspended:
-      if let turn { .takeTurn(turn) } else { misuse("Only an operation with keys waits for them; this one has none.") }
+      if let keys { .takeKeys(keys) } else { misuse("Only an operation with keys waits for them; this one has none.") }
     case .preparing: .prepare
     case .executing: .execute(observers, hasTimeout: extras?.timeout != nil, trace)
     case .skipped: .skip
@@ -293,10 +295,11 @@ import Foundation
   /// Records that the operation is finished for Foundation. Settles it, if it is for no observer, key or group.
   mutating func complete() -> End? {
     lifecycle.complete()
-    return observers.isEmpty && turn == nil && engineToProcess == nil ? settle() : nil
+    return observers.isEmpty && keys == nil && engineToProcess == nil ? close() : nil
   }
 
-  mutating func settle() -> End {
+  /// Ends what others know of the operation. The caller notifies them after the lock.
+  mutating func close() -> End {
     let former = extras
     extras = former?.remainder
     return End(

@@ -10,8 +10,8 @@ struct OperationLifecycle {
     /// The start of its group, after which it enters the wait queues of its keys.
     case groupStart
     case dependencies
-    /// Its turn under its keys.
-    case turn
+    /// Its keys.
+    case keys
     /// A slot of its queue or group, which has been notified that the operation is ready.
     case slot
     case conditions
@@ -43,7 +43,7 @@ struct OperationLifecycle {
 
     var isBlocked: Bool {
       switch self {
-      case .pending(.groupStart), .pending(.dependencies), .pending(.turn): true
+      case .pending(.groupStart), .pending(.dependencies), .pending(.keys): true
       case .pending(.slot), .pending(.conditions), .pending(.delay): false
       case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: false
       }
@@ -190,7 +190,7 @@ struct OperationLifecycle {
   /// Records that Foundation considers the operation finished.
   mutating func complete() {
     guard case .ending = phase else {
-      misuse("The lifecycle settles once, and only after it has been ended; it was \(phase).")
+      misuse("The lifecycle completes once, and only after it has been ended; it was \(phase).")
     }
     phase = .finished
   }
