@@ -210,9 +210,9 @@ struct ExclusivityTests: NotingSuite {
     let operations = ["first", "second"].map { note($0).exclusive("a", in: domain) }
     let turns = operations.compactMap { operation in operation.core.withLock { $0.keys } }
     let (first, second) = (try #require(turns.first), try #require(turns.last))
-    #expect(first.request().isCalled && domain.holders(of: "a").isEmpty)
+    #expect(first.enterWaitQueues().isCalled && domain.holders(of: "a").isEmpty)
     #expect(first.take() && domain.holders(of: "a") == ["first"])
-    #expect(second.request() == .waiting && !second.take())
+    #expect(second.enterWaitQueues() == .waiting && !second.take())
     first.leave(forGood: true)
     #expect(domain.holders(of: "a") == ["second"], "it was started, so it holds its keys when it is called")
     second.leave(forGood: true)
