@@ -55,7 +55,8 @@ extension AsyncOperation {
   /// operation that pauses does not work. Returns the number of cancelled operations, without those inside them.
   static func cancelWaiting(_ operations: [AsyncOperation], in engine: GroupEngine? = nil) -> Int {
     var rest = operations.map { (operation: $0, engine: engine) }
-    var (index, marked) = (0, [Cancellation]())
+    var marked: [Cancellation] = []
+    var index = 0
     while index < rest.count {
       let (operation, engine) = rest[index]
       index += 1

@@ -84,7 +84,7 @@ extension AsyncOperation {
       cancel(with: OperationError.inputUnavailable(to: self, from: input.producer, because: cause))
       break
     }
-    if conditions.isEmpty { return handOver() }
+    if conditions.isEmpty { return transferInputsAndExecute() }
     let isSuspended = core.withLock { core in
       core.makeExtras().condition = conditions.first?.name
       return core.proceed(to: .suspended(.conditions))
@@ -109,7 +109,9 @@ extension AsyncOperation {
         if core.withLock({ $0.lifecycle.phase != .suspended(.conditions) }) { return }
       }
       releaseTask()
-      place.run { if self.core.withLock({ $0.lifecycle.resume(after: .conditions) }) { self.handOver() } }
+      place.run {
+        if self.core.withLock({ $0.lifecycle.resume(after: .conditions) }) { self.transferInputsAndExecute() }
+      }
     }
   }
 
@@ -135,16 +137,19 @@ extension AsyncOperation {
     context.run { $currentWork.withValue(ownWork) { Trampoline.isolate(work) } }
   }
 
-  /// Calls a closure of the user, as ``run(in:_:)`` does, in a task that is cancelled with the operation. Without a
-  /// context, the current task has the task-local values.
-  func call<Value>(in context: TaskContext?, _ body: () -> Value) -> Value {
-    guard let context else { return body() }
+  /// Calls a closure of the user on this thread, in the task of the context, which is cancelled with the operation.
+  final func call(in context: TaskContext, _ body: () -> Void) {
     if !adopt(context.task, while: .executing) { context.task.cancel() }
-    var value: Value?
-    run(in: context) { value = body() }
+    run(in: context, body)
     releaseTask()
-    guard let value else { misuse("A task context runs what it is given.") }
-    return value
+  }
+
+  /// As the other method. Without a context, the current task has the task-local values.
+  final func call<Value>(in context: TaskContext?, _ body: () -> Value) -> Value {
+    guard let context else { return body() }
+    var value: Value?
+    call(in: context) { value = body() }
+    return value!  // The context traps if it cannot call the closure.
   }
 
   /// The priority of a task of this operation, which the thread that starts the operation creates.
@@ -172,16 +177,18 @@ extension AsyncOperation {
   /// Whether the operation, which is a member, only begins work elsewhere, so that it needs no thread of its group.
   final var startsAnywhere: Bool { beginsElsewhere && core.withLock { $0.callsNoCodeAtStart } }
 
-  private func handOver() {
-    let handOvers = core.withLock { $0.extras?.handOvers.takeAll() ?? [] }
-    for handOver in handOvers {
+  private func transferInputsAndExecute() {
+    transferInputs()
+    continueStart(core.withLock { $0.execute() })
+  }
+
+  /// Releases the hand-overs, but no last reference to a producer, because the ledger still holds them.
+  private func transferInputs() {
+    for handOver in core.withLock({ $0.extras?.handOvers.takeAll() ?? [] }) {
       // An earlier hand-over may have ended the operation.
-      if core.withLock({ !$0.lifecycle.mayExecute }) { break }
+      if core.withLock({ !$0.lifecycle.mayExecute }) { return }
       handOver.transfer(handOver.producer, self)
     }
-    // The ledger still holds the producers, so this does not release the last reference to them.
-    _ = consume handOvers
-    continueStart(core.withLock { $0.execute() })
   }
 
   /// The first call must be on the thread that started the operation. The place is kept until the end, because
@@ -229,14 +236,15 @@ extension AsyncOperation {
   /// is not in `phase`. Holds the lock meanwhile, so that the end knows of each task that has begun, and of its work.
   @discardableResult
   func adopt(_ make: @autoclosure () -> Task<Void, Never>, while phase: OperationLifecycle.Phase) -> Bool {
-    var task: Task<Void, Never>?
-    let (former, isCancelled, lent) = core.withLock { core -> (Task<Void, Never>?, Bool, UInt8) in
-      guard core.lifecycle.phase == phase else { return (nil, false, 0) }
-      task = make()
-      return (exchange(&core.task, with: task), core.lifecycle.isCancelled, core.lent)
+    typealias Adoption = (task: Task<Void, Never>, former: Task<Void, Never>?, isCancelled: Bool, lent: UInt8)
+    let adoption = core.withLock { core -> Adoption? in
+      guard core.lifecycle.phase == phase else { return nil }
+      let task = make()
+      return (task, exchange(&core.task, with: task), core.lifecycle.isCancelled, core.lent)
     }
-    if isCancelled { task?.cancel() }
-    if lent > 0 { task?.raisePriority(to: TaskPriority(rawValue: lent)) }
-    return withExtendedLifetime(former) { task != nil }
+    guard let adoption else { return false }
+    if adoption.isCancelled { adoption.task.cancel() }
+    if adoption.lent > 0 { adoption.task.raisePriority(to: TaskPriority(rawValue: adoption.lent)) }
+    return true
   }
 }

@@ -66,18 +66,10 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
 extension ResultOperation {
   /// Finishes with the result of a closure of the user. Without a `Result`, whose layout the program looks up when it runs.
   final func finish(byCalling body: () throws -> Output) {
-    var (output, failure) = (Output?.none, (any Error)?.none)
-    callInContext { do { output = try body() } catch { failure = error } }
+    var output: Output?
+    var failure: (any Error)?
+    call(in: context.take() ?? TaskContext(detached: ())) { do { output = try body() } catch { failure = error } }
     if let output { finish(returning: output) } else if let failure { finish(with: failure) }
-  }
-
-  /// Calls a closure of the user, with the task-local values that it has, in a task that is cancelled with the operation.
-  final func callInContext(_ work: () -> Void) {
-    let own = context.take()
-    let context = own ?? TaskContext(detached: ())
-    if !adopt(context.task, while: .executing) { context.task.cancel() }
-    if own == nil { context.run(work) } else { run(in: context, work) }
-    releaseTask()
   }
 
   /// Finishes with the result of `body` in a task. Cancelling the operation or the task also cancels the other.

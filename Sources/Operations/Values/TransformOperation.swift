@@ -27,13 +27,15 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
 
   /// Creates an operation that calls `transform` on the queue's thread.
   public init(_ transform: @escaping @Sendable (Input) throws -> Output) {
-    (isSynchronous, closure) = (true, transform)
+    isSynchronous = true
+    closure = transform
     super.init(in: TaskContext())
   }
 
   /// Creates an operation that calls `transform` in a task, which is cancelled with the operation.
   public init(_ transform: @escaping @Sendable (Input) async throws -> Output) {
-    (isSynchronous, asynchronousClosure) = (false, transform)
+    isSynchronous = false
+    asynchronousClosure = transform
     super.init(in: TaskContext())
   }
 
@@ -64,7 +66,11 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
 
   final override var beginsElsewhere: Bool { !isSynchronous && input != nil }
 
-  final override func willNotExecute() { (closure, asynchronousClosure, context) = (nil, nil, nil) }
+  final override func willNotExecute() {
+    closure = nil
+    asynchronousClosure = nil
+    context = nil
+  }
 }
 
 /// An operation with an input value. Another operation can pass the value: see <doc:PassingData>.

@@ -53,9 +53,15 @@ final class OperationExtras {
     let isUnfollowed = trace.isEmpty && progress == nil && progressWeight == 1
     if isUntimed, isUnfollowed, flow == nil, failedGroup == nil, condition == nil { return nil }
     let remainder = OperationExtras()
-    (remainder.flow, remainder.failedGroup, remainder.condition) = (flow, failedGroup, condition)
-    (remainder.timeout, remainder.waitLimit, remainder.clock) = (timeout, waitLimit, clock)
-    (remainder.trace, remainder.progress, remainder.progressWeight) = (trace, progress, progressWeight)
+    remainder.flow = flow
+    remainder.failedGroup = failedGroup
+    remainder.condition = condition
+    remainder.timeout = timeout
+    remainder.waitLimit = waitLimit
+    remainder.clock = clock
+    remainder.trace = trace
+    remainder.progress = progress
+    remainder.progressWeight = progressWeight
     remainder.finishesWhenCancelled = finishesWhenCancelled
     return remainder
   }
