@@ -96,7 +96,7 @@ extension AsyncOperation {
   private func evaluate(_ conditions: [OperationCondition]) {
     let place = keepPlace()
     let context = core.withLock { $0.extras?.context.take() }
-    startTask(priority: startPriority, in: context, while: .suspended(.conditions)) { [self] in
+    startTask(in: context, while: .suspended(.conditions)) { [self] in
       for condition in conditions {
         core.withLock { $0.makeExtras().condition = condition.name }
         do { try await condition.evaluate(self) } catch {
@@ -116,31 +116,33 @@ extension AsyncOperation {
   }
 
   /// Starts a task for work of the operation. Without a context, it has no task-local values of the current task.
+  ///
+  /// - Parameter priority: The least priority, or 0 for that of the place of the operation.
   func startTask(
-    priority: TaskPriority,
+    priority: UInt8 = 0,
     in context: TaskContext?,
     while phase: OperationLifecycle.Phase,
     _ body: @escaping @concurrent @Sendable () async -> Void
   ) {
-    let priority = max(priority, TaskPriority(rawValue: core.withLock { $0.lent }))
+    let (work, outer, runner, lent) = core.withLock { ($0.makeWork(), $0.outer, $0.runner, $0.lent) }
+    work.setOuter(outer)
+    let least = priority > 0 ? priority : startPriority(by: runner, inside: outer)
+    let priority = TaskPriority(rawValue: max(least, lent))
     if let context {
-      run(in: context) { adopt(Task(priority: priority, operation: body), while: phase) }
+      context.run {
+        $currentWork.withValue(work) { _ = adopt(Task(priority: priority, operation: body), while: phase) }
+      }
     } else {
-      let ownWork = ownWork
-      adopt(.detached(priority: priority) { await $currentWork.withValue(ownWork, operation: body) }, while: phase)
+      adopt(.detached(priority: priority) { await $currentWork.withValue(work, operation: body) }, while: phase)
     }
   }
 
-  /// Runs work of the operation on this thread, in a context of the work that created the operation.
-  func run(in context: TaskContext, _ work: () -> Void) {
-    let ownWork = ownWork
-    context.run { $currentWork.withValue(ownWork) { Trampoline.isolate(work) } }
-  }
-
-  /// Calls a closure of the user on this thread, in the task of the context, which is cancelled with the operation.
+  /// Calls a closure of the user on this thread, as work of the operation, in the task of the context, which is cancelled
+  /// with the operation.
   final func call(in context: TaskContext, _ body: () -> Void) {
     if !adopt(context.task, while: .executing) { context.task.cancel() }
-    run(in: context, body)
+    let ownWork = ownWork
+    context.run { $currentWork.withValue(ownWork) { Trampoline.isolate(body) } }
     releaseTask()
   }
 
@@ -153,13 +155,13 @@ extension AsyncOperation {
   }
 
   /// The priority of a task of this operation, which the thread that starts the operation creates.
-  final var startPriority: TaskPriority {
+  private func startPriority(by runner: GroupRunner?, inside outer: AsyncOperation?) -> UInt8 {
     // Any thread may start a member or an attempt.
-    let (runner, place) = core.withLock { ($0.runner, $0.place) }
-    if let runner { return runner.queue.quality(of: self).taskPriority }
-    if case .inside(let outer) = place { return outer.keepPlace().quality.taskPriority }
-    let priority = Task.currentPriority
-    return priority.rawValue == 0 ? .medium : priority
+    if let quality = runner?.queue.quality(of: self) ?? outer?.keepPlace().quality {
+      return quality.taskPriority.rawValue
+    }
+    let priority = Task.currentPriority.rawValue
+    return priority == 0 ? TaskPriority.medium.rawValue : priority
   }
 
   /// The runner that started the operation, if it is a member, or the one in which it runs, which is no group.

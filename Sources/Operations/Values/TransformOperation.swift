@@ -59,7 +59,7 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
     guard let input else { return finish(with: inputMissingError) }
     if let closure = closure.take() { return finish(byCalling: { try closure(input) }) }
     let transform = asynchronousClosure.take() ?? { try await self.transform($0) }
-    finishByTask(priority: nil) { try await transform(input) }
+    finishByTask { try await transform(input) }
   }
 
   final override var finishesByItself: Bool { true }
