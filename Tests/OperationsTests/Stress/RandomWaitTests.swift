@@ -107,7 +107,7 @@ struct RandomWaitTests {
           case (false, _, _): try await groups[place - queues.count].withSlot(name, body)
           }
         case .end(let other):
-          try await operations.withLock { $0[other] }?.settled()
+          try await operations.withLock { $0[other] }?.awaitEnd()
           try await body()
         }
       } catch let error as OperationError {
