@@ -49,8 +49,7 @@ struct KeyTable {
   var now = 0
   /// When the next timer fires. A timer for a later time may fire as well.
   var timerTime: Int?
-  /// Tasks that hold one key each. They enter when someone else accesses the table, and most have left before.
-  var early: [TaskKeys] = []
+  var early: [EarlyKey] = []
   var entries = SlotList(vacant: KeyEntry.vacant)
   var claimants: [KeyClaimant?] = []
   var uses = SlotList(vacant: KeyUse.vacant)
@@ -73,14 +72,6 @@ struct KeyTable {
   func claimant(_ ticket: Ticket) -> KeyClaimant? { entries.contains(ticket) ? claimants[ticket.place] : nil }
 
   // MARK: Entering
-
-  mutating func enterEarlyHolders() {
-    if early.isEmpty { return }
-    // The keys are free, so this has no effects.
-    var effects: [Effect] = []
-    for keys in early { enter(keys, &effects) }
-    early.removeAll(keepingCapacity: true)
-  }
 
   /// Returns the ticket of the next entry. A claimant that has one without an entry does not enter.
   mutating func makeTicket() -> Ticket {
