@@ -51,7 +51,7 @@ enum KeyRegistry {
       table.enterEarlyTasks()
       table.now = CoarseTime.now.milliseconds
       let result = body(&table, &effects)
-      if let deadline = table.deadline, deadline < table.timerTime ?? .max {
+      if let deadline = table.calls.first?.until, deadline < table.timerTime ?? .max {
         table.timerTime = deadline
         effects.append(.setTimer(max(deadline - table.now, 0)))
       }

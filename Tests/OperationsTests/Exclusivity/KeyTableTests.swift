@@ -18,7 +18,7 @@ struct KeyTableTests {
     _ keys: [ExclusivityKey: Int],
     weight: Int = 1,
     inside enclosing: [KeyTicket] = [],
-    at place: KeyPlace = .none,
+    at place: KeyPlace = .started,
     inGroup: Bool = false
   ) -> KeyTicket {
     let claims = keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
@@ -68,7 +68,7 @@ struct KeyTableTests {
 
   private mutating func start(_ ticket: KeyTicket) -> Bool {
     effects = []
-    table.comeBack(ticket, at: .none, &effects)
+    table.comeBack(ticket, at: .started, &effects)
     return isHolding(ticket)
   }
 
