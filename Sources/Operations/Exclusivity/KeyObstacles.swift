@@ -15,7 +15,7 @@ extension KeyTable {
   /// Returns a claimant that holds a key, has been called for it, waits for it, or is away, in this order of preference.
   func claimant(of id: KeyUse.ID) -> KeyClaimant? {
     guard let use = useIndices[id].map({ uses[$0] }) else { return nil }
-    let called = use.called.tickets.first ?? use.passedTickets.first
+    let called = use.called.tickets.first ?? use.yieldingTickets.first
     let ticket = use.holders.tickets.first { entries.contains($0) } ?? called ?? use.first ?? use.away.first
     return ticket.flatMap { claimant($0) }
   }
@@ -46,8 +46,8 @@ extension KeyTable {
       let (id, limit) = (uses[share.use].id, min(share.limit, uses[share.use].holders.smallestLimit))
       if uses[share.use].holders.admits(share) {
         if uses[share.use].called.count > 0 { continue }
-        let passed = uses[share.use].passed[entry.place]?.values.flatMap(\.load.tickets) ?? []
-        let earlier = passed.filter { entries[$0.place].rank < entry.rank }.min()
+        let yielding = uses[share.use].yielding[entry.place]?.values.flatMap(\.load.tickets) ?? []
+        let earlier = yielding.filter { entries[$0.place].rank < entry.rank }.min()
         if let earlier = earlier ?? blocker(of: ticket, in: share.use) { found.append((.earlier(id, earlier), limit)) }
       } else {
         var unset = uses[share.use].holders

@@ -32,7 +32,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     guard let owner else { return .waiting }
     let (phase, queue) = owner.core.withLock { ($0.lifecycle.phase, $0.queue) }
     // In a pause, the operation keeps its slot.
-    if case .paused = phase { return arrive(owner, at: .none) }
+    if case .paused = phase { return arrive(owner, at: .started) }
     return arrive(owner, at: .queue(ObjectIdentifier(queue ?? self)))
   }
 
@@ -41,7 +41,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   }
 
   /// Takes all keys of an operation that has been started, or lets it wait for its turn. Returns whether it took them.
-  func take() -> Bool { owner.map { arrive($0, at: .none).isHolding } ?? false }
+  func take() -> Bool { owner.map { arrive($0, at: .started).isHolding } ?? false }
 
   private func arrive(_ owner: AsyncOperation, at place: KeyPlace) -> KeyState {
     var state: KeyState?
@@ -93,7 +93,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
       if forGood, ticket == nil { ticket = table.makeTicket() }
       return
     }
-    if unlessHeld, state.isHolding || (!forGood && table.entries[ticket.place].place == .none) { return }
+    if unlessHeld, state.isHolding || (!forGood && table.entries[ticket.place].place == .started) { return }
     if forGood { table.leave(ticket, lends: lends, &effects) } else { table.stepAside(ticket, &effects) }
   }
 

@@ -170,7 +170,7 @@ struct RandomWaitTests {
       released.open()
       for case let group as GroupOperation in operations.withLock({ Array($0.values) }) { group.staysOpen = false }
       let timeout = Task {
-        try await Task.sleep(for: .seconds(10))
+        try await Task.sleep(for: .seconds(60))
         all.open()
       }
       await all.opened()
