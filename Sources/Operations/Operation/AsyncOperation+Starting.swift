@@ -69,14 +69,9 @@ extension AsyncOperation {
   }
 
   func prepareInputs() {
-    let (action, inputs) = core.withLock { core in
-      if let extras = core.extras, extras.hasInputs {
-        return (OperationCore.StartAction?.none, (extras.conditions, extras.handOvers.entries, extras.spentTimeout))
-      }
-      return (core.execute(), ([], [], nil))
+    let (conditions, handOvers, timeout) = core.withLock { core in
+      (core.extras?.conditions ?? [], core.extras?.handOvers.entries ?? [], core.extras?.spentTimeout)
     }
-    if let action { return continueStart(action) }
-    let (conditions, handOvers, timeout) = inputs
     if let timeout { cancel(FailureReport([timeoutError(timeout)]), as: .timeout) }
     for input in handOvers {
       guard let cause = input.obstacle(input.producer) else { continue }
