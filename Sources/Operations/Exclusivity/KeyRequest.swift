@@ -27,7 +27,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   // MARK: An operation of a queue, without a lock held
 
   /// Enters the wait queues, or returns to them. A later turn is reported to ``AsyncOperation/turnHasCome(holdingKeys:)``.
-  func request() -> KeyState {
+  func arrive() -> KeyState {
     guard let owner else { return .waiting }
     let (phase, queue) = owner.core.withLock { ($0.lifecycle.phase, $0.queue) }
     // In a pause, the operation keeps its slot.

@@ -123,7 +123,7 @@ extension AsyncOperation {
   // MARK: The turn
 
   private func request(_ turn: KeyRequest) {
-    switch turn.request() {
+    switch turn.arrive() {
     case .away, .waiting: noteKeyWait()
     case .called: turnHasCome(holdingKeys: false)
     case .holding, .replaced, .lending: turnHasCome(holdingKeys: true)
