@@ -58,9 +58,15 @@ extension WaitSnapshot {
 
   /// Says what the first node of a cycle waits for, and so on, back to the first.
   func sentence(of cycle: [Int]) -> String {
+    let steps = steps(of: cycle, atMost: Self.namesAtMost + 1)
+    let end = steps.count > Self.namesAtMost ? ", and so on, back to \(name(cycle[0]))" : ""
+    return steps.prefix(Self.namesAtMost).joined(separator: ", which ") + end
+  }
+
+  func steps(of cycle: [Int], atMost count: Int) -> [String] {
     var steps: [String] = []
     var resource: Wait?
-    for (node, next) in zip(cycle, cycle.dropFirst() + cycle.prefix(1)) {
+    for (node, next) in zip(cycle, cycle.dropFirst() + cycle.prefix(1)) where steps.count < count {
       guard let wait = nodes[node].waits.first(where: { $0.node == next }), !isOwnTask(wait) else { continue }
       if isResource(next) {
         resource = wait
@@ -70,10 +76,7 @@ extension WaitSnapshot {
       } else if wait.kind != .ownStart {
         steps.append(phrase(wait, of: node))
       }
-      if steps.count == Self.namesAtMost, node != cycle.last {
-        return steps.joined(separator: ", which ") + ", and so on, back to \(name(cycle[0]))"
-      }
     }
-    return steps.joined(separator: ", which ")
+    return steps
   }
 }

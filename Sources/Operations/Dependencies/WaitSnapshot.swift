@@ -209,8 +209,8 @@ struct WaitSnapshot {
     // A cancelled operation waits only for a slot, in which it finishes.
     case .pending where stamp.isCancelled: findSlot(node, of: operation)
     case .pending(.groupStart), .pending(.dependencies), .pending(.slot), .paused(.slot): findSlot(node, of: operation)
-    case .pending(.turn), .suspended(.turn), .paused(.turn):
-      if let turn = operation.core.withLock({ $0.turn }) { waitForKeys(node, turn) }
+    case .pending(.keys), .suspended(.keys), .paused(.keys):
+      if let keys = operation.core.withLock({ $0.keys }) { waitForKeys(node, keys) }
     case .pending, .suspended, .paused, .preparing, .executing, .skipped, .ending, .finished: break
     }
   }

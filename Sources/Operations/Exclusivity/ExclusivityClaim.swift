@@ -148,8 +148,8 @@ extension AsyncOperation {
           "has \(event) already and cannot be given the key \(claims[0].key.quoted). Add the keys before, or make a new "
           + "one."
       }
-      let request = core.turn ?? new
-      core.turn = request
+      let request = core.keys ?? new
+      core.work = request
       request.claims.add(claims)
       return request.claims.obstacle
     }

@@ -26,8 +26,9 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   // MARK: An operation of a queue, without a lock held
 
-  /// Enters the wait queues, or returns to them. A later turn is reported to ``AsyncOperation/turnHasCome(holdingKeys:)``.
-  func arrive() -> KeyState {
+  /// Enters the wait queues, or returns to them. Keys that become free later are reported to
+  /// ``AsyncOperation/keysAreFree(areHeld:)``.
+  func enterWaitQueues() -> KeyState {
     guard let owner else { return .waiting }
     let (phase, queue) = owner.core.withLock { ($0.lifecycle.phase, $0.queue) }
     // In a pause, the operation keeps its slot.
@@ -117,7 +118,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   override func call(isAnswered: Bool) {
     guard let owner else { return }
-    if room == nil { return owner.turnHasCome(holdingKeys: isAnswered) }
+    if room == nil { return owner.keysAreFree(areHeld: isAnswered) }
     if isAnswered { return owner.noteKeyWait() }
     // In a trampoline, because others may be called if the group has no slot, and so on.
     if let engine = owner.core.withLock({ $0.engine }) { Trampoline.run { engine.wasCalled(owner, self) } }

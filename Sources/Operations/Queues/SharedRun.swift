@@ -111,7 +111,7 @@ final class SharedRun<Output: Sendable>: Sendable {
     let result: Result<Output, any Error>
     do {
       guard let work = state.withLock({ $0.work }) else { throw CancellationError() }
-      try await work.operation.settled()
+      try await work.operation.awaitEnd()
       result = work.result
     } catch {
       leave()

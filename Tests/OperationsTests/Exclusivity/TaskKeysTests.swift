@@ -202,6 +202,9 @@ struct TaskKeysTests {
   @Test func theBodyOfATaskOperation_mayUseTheKeysOfItsOperation() async throws {
     let task = TaskOperation { [domain] in try await withKeys(.exclusive("key"), in: domain) { 1 } }
     #expect(try await queue.run(task.exclusive("key", in: domain)) == 1)
+    // A task that a synchronous closure creates may, too.
+    let closure = ResultOperation { currentWork is KeyRequest }
+    #expect(try await queue.run(closure.exclusive("key", in: domain)))
   }
 
   @Test(arguments: [false, true]) func whatStillRunsWhenTheBodyReturns_keepsTheKeys(hasSlot: Bool) async throws {

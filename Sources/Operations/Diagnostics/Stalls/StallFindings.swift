@@ -17,6 +17,8 @@ struct StallFindings {
   let snapshot: WaitSnapshot
   let reasons: [StallReason]
   let cycles: [[Int]]
+  /// For each cycle that a sentence has told, the node of the sentence.
+  var told: [Int: Int] = [:]
   private var findings: [Finding?]
 
   var nodes: [WaitSnapshot.Node] { snapshot.nodes }

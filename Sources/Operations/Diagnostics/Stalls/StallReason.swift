@@ -118,10 +118,10 @@ extension WaitSnapshot {
       case .suspended, .preparing, .paused, .skipped, .ending, .finished: return .ending
       }
     }
-    let (pause, condition, turn) = own.core.withLock { ($0.extras?.pause, $0.extras?.condition, $0.turn) }
+    let (pause, condition, keys) = own.core.withLock { ($0.extras?.pause, $0.extras?.condition, $0.keys) }
     switch stamp.phase {
-    case .pending(.turn), .suspended(.turn), .paused(.turn):
-      return turn?.restraint.map { .restrained(by: $0) } ?? .starting
+    case .pending(.keys), .suspended(.keys), .paused(.keys):
+      return keys?.restraint.map { .restrained(by: $0) } ?? .starting
     case .suspended(.conditions): return condition.map { .condition($0, for: elapsed(node)) } ?? .starting
     case .paused(.delay): return pause.map { .backingOff(before: $0.next, remaining: $0.remaining()) } ?? .starting
     case .pending:

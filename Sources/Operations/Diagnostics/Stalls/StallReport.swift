@@ -154,7 +154,7 @@ extension StallReport {
     while !findings.movedCycles.isEmpty {
       findings = StallFindings(findings.snapshot.withoutWaits(of: findings.movedCycles.flatMap(\.self)))
     }
-    self.init(subject: subject, entries: findings.entries)
+    self.init(subject: subject, entries: findings.entries())
   }
 }
 

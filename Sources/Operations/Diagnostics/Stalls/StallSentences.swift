@@ -1,7 +1,7 @@
 import Foundation
 
 extension StallFindings {
-  var entries: [StallReport.Entry] {
+  mutating func entries() -> [StallReport.Entry] {
     var shown: [ObjectIdentifier: Int] = [:]
     for (index, node) in nodes.enumerated() {
       guard let operation = node.operation, !operation.isFinished else { continue }
@@ -12,7 +12,7 @@ extension StallFindings {
     return shown.values.sorted { (self[$0].depth, $0) < (self[$1].depth, $1) }.map { entry(for: $0) }
   }
 
-  private func entry(for node: Int) -> StallReport.Entry {
+  private mutating func entry(for node: Int) -> StallReport.Entry {
     let representative = representative(for: node)
     let finding = self[representative]
     let (own, bottom) = (nodes[node].operation, nodes[finding.root].operation)
@@ -43,12 +43,16 @@ extension StallFindings {
 
   private func name(_ node: Int) -> String { snapshot.name(node) }
 
-  /// Says what a node waits for directly and, in a second clause, what is at the root.
-  private func predicate(_ node: Int) -> String {
+  /// Says what a node waits for directly and, in a second clause, what is at the root. Tells each cycle once.
+  private mutating func predicate(_ node: Int) -> String {
     let finding = self[node]
     if let (index, position) = finding.cycle {
-      let cycle = cycles[index]
-      return snapshot.sentence(of: Array(cycle[position...] + cycle[..<position])) + ", in a cycle"
+      let cycle = Array(cycles[index][position...] + cycles[index][..<position])
+      if let first = told[index] {
+        return snapshot.steps(of: cycle, atMost: 1).joined() + ", in the cycle of \(name(first))"
+      }
+      told[index] = node
+      return snapshot.sentence(of: cycle) + ", in a cycle"
     }
     guard let wait = finding.wait else { return reasons[node].predicate }
     if snapshot.isOwnTask(wait), self[wait.node].wait != nil { return predicate(wait.node) }

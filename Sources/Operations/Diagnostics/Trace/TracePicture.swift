@@ -97,15 +97,19 @@ struct TracePicture {
       """
   }
 
-  static let legend = [
+  private static let legend = [
     ("key", "waited for keys"), ("slot", "waited for a slot"), ("pending", "waiting"), ("finished", "executed"),
     ("executing", "executing"), ("retried", "failed attempt"), ("failed", "✕ failed"), ("cancelled", "cancelled"),
   ]
 
-  /// Explains the kinds of bars that the picture has.
+  /// Returns the kinds of bars that a picture has, and what they mean.
+  static func legend(of picture: String) -> [(kind: String, label: String)] {
+    legend.filter { picture.contains("<rect class=\"\($0.0)\"") }
+  }
+
   private func legend(_ y: Int, of body: String) -> [String] {
     var x = Double(Self.margin)
-    return Self.legend.filter { body.contains("<rect class=\"\($0.0)\"") }.map { kind, label in
+    return Self.legend(of: body).map { kind, label in
       defer { x += 28 + Double(label.count) * 6 }
       return """
         <path class="\(kind)" d="M\(x) \(y)h10v10h-10z"/>
