@@ -38,7 +38,7 @@ enum KeyRegistry {
   static func change<Result>(_ body: (inout KeyTable, inout [KeyTable.Effect]) -> Result) -> Result {
     var effects: [KeyTable.Effect] = []
     let result = change(&effects, body)
-    if !effects.isEmpty { carryOut(effects) }
+    if !effects.isEmpty { perform(effects) }
     return result
   }
 
@@ -78,7 +78,7 @@ enum KeyRegistry {
   }
 
   @inline(never)  // Otherwise each kind of change would contain it.
-  static func carryOut(_ effects: [KeyTable.Effect]) {
+  static func perform(_ effects: [KeyTable.Effect]) {
     for effect in effects {
       switch effect {
       case .call(let claimant, let isAnswered): claimant.call(isAnswered: isAnswered)

@@ -199,7 +199,7 @@ extension GroupEngine {
 
   func carryOut(_ action: Action) {
     if let room = action.filledRoom { KeyRegistry.change { $0.close(room.place, &$1) } }
-    if !action.keyEffects.isEmpty { KeyRegistry.carryOut(action.keyEffects) }
+    if !action.keyEffects.isEmpty { KeyRegistry.perform(action.keyEffects) }
     carryOut(action.runner)
     for waiter in action.waiters { waiter() }
     if action.updatesProgress { updateProgress() }

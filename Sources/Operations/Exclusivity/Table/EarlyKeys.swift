@@ -1,12 +1,6 @@
-/// A key of tasks that request nothing else, with one limit. They need no entries in the table: the first tasks, up to the
-/// limit, hold the key, and the others wait for it. Before any other use of the table, they enter it, in their order.
-struct EarlyKey {
-  let id: KeyUse.ID
-  let limit: Int
-  var tasks: [TaskKeys]
-}
-
+/// Tasks that request nothing but one key, with one limit: they hold the key and wait for it without entries in the table.
 extension KeyTable {
+  /// Before any other use of the table, they enter it, in their order. Most have left before.
   mutating func enterEarlyTasks() {
     if early.isEmpty { return }
     // The keys admit those that hold them, and no others, so this has no effects.
@@ -25,7 +19,7 @@ extension KeyTable {
     // Comparing up to 32 keys takes less time than hashing one.
     guard let key = early.firstIndex(where: { $0.id == id }) else {
       if early.count == 32 || id.limit < .max || useIndices[id] != nil { return nil }
-      early.append(EarlyKey(id: id, limit: limit, tasks: [task]))
+      early.append((id, limit, [task]))
       task.didTakeKeys()
       return true
     }

@@ -2,7 +2,7 @@ import Foundation
 
 /// The claimants that hold keys or wait for them. The first claimant that fits is next: its keys admit it, it comes
 /// first in the wait queues of all of them, and its group has a slot. Claimants whose queue or group is full or
-/// suspended are passed, and keep their places. A member of a holder passes those that wait for this holder, so that
+/// suspended yield to others, and keep their places. A member of a holder passes those that wait for this holder, so that
 /// the order of waiting never causes a deadlock.
 ///
 /// A member of a group is *called* when its turn comes, and its group decides whether it takes its keys, together with a
@@ -49,7 +49,8 @@ struct KeyTable {
   var now = 0
   /// When the next timer fires. A timer for a later time may fire as well.
   var timerTime: Int?
-  var early: [EarlyKey] = []
+  /// The first tasks, up to the limit, hold the key, and the others wait for it.
+  var early: [(id: KeyUse.ID, limit: Int, tasks: [TaskKeys])] = []
   var entries = SlotList(vacant: KeyEntry.vacant)
   var claimants: [KeyClaimant?] = []
   var uses = SlotList(vacant: KeyUse.vacant)
@@ -90,12 +91,13 @@ struct KeyTable {
     hasSlot: Bool = false,
     _ effects: inout [Effect]
   ) {
-    let refusal = strongerClaim(of: claimant, inside: enclosing).map { Effect.cancel(claimant, $0) }
-    if let refusal { effects.append(refusal) }
-    let isAdmitted = refusal == nil && applyPolicies(of: claimant, inside: enclosing, &effects)
+    if let refusal = refusal(of: claimant, inside: enclosing) {
+      claimant.ticket = makeTicket()
+      return effects.append(.cancel(claimant, refusal))
+    }
+    replaceOthers(for: claimant, inside: enclosing, &effects)
     let ticket = makeTicket()
     claimant.ticket = ticket
-    if !isAdmitted { return }
     let holder = enclosing.first { state(of: $0)?.isHolding == true }
     let rank = Entry.Rank(priority: priority, ticket: ticket)
     var entry = Entry(rank: rank, enclosing: enclosing, holder: holder, place: place, lent: lent)
@@ -138,12 +140,17 @@ struct KeyTable {
     return KeyUse.ID(domain: claim.domain, key: claim.key, holder: lender, interval: claim.interval)
   }
 
-  /// A holder lends at most what it takes itself. An exclusive holder takes the whole key.
-  func strongerClaim(of claimant: KeyClaimant, inside enclosing: [Ticket]) -> Refusal? {
+  /// Why a claimant does not enter. A holder lends at most what it takes itself. An exclusive holder takes the whole key.
+  func refusal(of claimant: KeyClaimant, inside enclosing: [Ticket]) -> Refusal? {
     for claim in claimant.claims {
       guard let (ticket, share) = lender(of: claim, inside: enclosing), share.limit > 1 else { continue }
       if claim.limit >= share.limit, claim.weight <= share.weight { continue }
       return .stronger(claim.key, holder: self.claimant(ticket))
+    }
+    for claim in claimant.claims where claim.policy == .drop {
+      if let owner = self.claimant(of: useID(of: claim, inside: enclosing)) {
+        return .excluded(from: claim.key, by: owner)
+      }
     }
     return nil
   }
@@ -158,16 +165,9 @@ struct KeyTable {
     return index
   }
 
-  mutating func applyPolicies(of claimant: KeyClaimant, inside enclosing: [Ticket], _ effects: inout [Effect]) -> Bool {
-    let claims = claimant.claims
-    if claims.allSatisfy({ $0.policy == .wait }) { return true }
-    for claim in claims where claim.policy == .drop {
-      guard let owner = self.claimant(of: useID(of: claim, inside: enclosing)) else { continue }
-      effects.append(.cancel(claimant, .excluded(from: claim.key, by: owner)))
-      return false
-    }
+  mutating func replaceOthers(for claimant: KeyClaimant, inside enclosing: [Ticket], _ effects: inout [Effect]) {
     var replaced: [Ticket: ExclusivityPolicy] = [:]
-    for claim in claims where claim.policy == .replace || claim.policy == .latest {
+    for claim in claimant.claims where claim.policy == .replace || claim.policy == .latest {
       guard let use = useIndices[useID(of: claim, inside: enclosing)].map({ uses[$0] }) else { continue }
       // Without this check, n claimants that replace each other would read n replaced holders each.
       let replacesHolders = claim.policy == .replace && use.replacedCount < use.holders.count
@@ -175,6 +175,7 @@ struct KeyTable {
         replaced[ticket] = claim.policy
       }
     }
+    if replaced.isEmpty { return }
     var waiting: [Ticket] = []
     for (ticket, policy) in replaced.sorted(by: { $0.key > $1.key }) {
       guard let state = state(of: ticket), state != .replaced, state != .lending else { continue }
@@ -188,7 +189,6 @@ struct KeyTable {
       }
     }
     remove(waiting, &effects)
-    return true
   }
 
   /// Returns to the wait queues, at the place of the claimant's arrival, unless it takes its keys.
