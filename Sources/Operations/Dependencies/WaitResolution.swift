@@ -85,7 +85,7 @@ extension WaitSnapshot {
 
   private func claimant(of node: Int) -> KeyClaimant? {
     switch nodes[node].subject {
-    case .operation(let operation, _): (operation as? AsyncOperation)?.core.withLock { $0.turn }
+    case .operation(let operation, _): (operation as? AsyncOperation)?.core.withLock { $0.keys }
     case .task(let claimant): claimant
     case .slots, .key, .room, .oneOf: nil
     }

@@ -185,9 +185,9 @@ struct WaitSnapshot {
     let stamp = nodes[node].stamp
     switch stamp.phase.wait {
     // A cancelled operation waits only for a slot, in which it finishes.
-    case .turn where !stamp.phase.isPending || !stamp.isCancelled:
-      if let turn = own?.core.withLock({ $0.turn }) { waitForKeys(node, turn) }
-    case .turn, .groupStart, .dependencies, .slot:
+    case .keys where !stamp.phase.isPending || !stamp.isCancelled:
+      if let keys = own?.core.withLock({ $0.keys }) { waitForKeys(node, keys) }
+    case .keys, .groupStart, .dependencies, .slot:
       if let place = nodes[node].place {
         waitForSlot(node, in: place)
       } else if own?.isFree ?? true {

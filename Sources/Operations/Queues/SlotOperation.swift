@@ -75,7 +75,7 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
     if priority > .medium { queuePriority = priority.queuePriority }
     if let waitLimit { self.waitLimit = waitLimit }
     if let flow { self.flow = flow }
-    request([KeyClaim](claims, in: domain), lends: true)
+    addClaims([KeyClaim](claims, in: domain), lends: true)
     belong(to: currentWork)
   }
 

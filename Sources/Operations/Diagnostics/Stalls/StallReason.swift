@@ -112,7 +112,7 @@ extension WaitSnapshot {
   private func reason(of node: Int, _ operation: Operation) -> StallReason {
     let own = operation as? AsyncOperation
     switch nodes[node].stamp.phase {
-    case .pending(.turn), .suspended(.turn), .paused(.turn): return .waiting(own?.core.withLock { $0.turn })
+    case .pending(.keys), .suspended(.keys), .paused(.keys): return .waiting(own?.core.withLock { $0.keys })
     case .suspended(.conditions):
       guard let condition = own?.core.withLock({ $0.extras?.condition }) else { return .starting }
       let time = elapsed(node).map { ", for \($0.reading) so far" } ?? ""

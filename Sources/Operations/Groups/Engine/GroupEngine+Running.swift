@@ -139,7 +139,7 @@ extension GroupEngine {
   }
 
   private func start(_ next: GroupSchedule.HandOut, by runner: GroupRunner) {
-    if next.member.startAsMember(by: runner, number: next.rank?.ticket, hasSlot: next.hasSlot) { return }
+    if next.member.startInPlace(by: runner, number: next.rank?.ticket, hasSlot: next.hasSlot) { return }
     guard let keys = next.keys else { return next.hasSlot ? releaseSlot(of: next.member) : () }
     leave(keys, of: next.member, forGood: false, unlessHeld: false)
     // It may have become ready again while it held its keys.
@@ -151,7 +151,7 @@ extension GroupEngine {
 
   // MARK: Finishing members and the group
 
-  /// Lets the group process the result of a member, one at a time, before the member settles.
+  /// Lets the group process the result of a member, one at a time, before the member closes.
   func process(_ member: AsyncOperation) {
     let (group, isFirst) = state.withLock { state in
       // A member can expire before the group starts.
@@ -159,13 +159,13 @@ extension GroupEngine {
       return (group, group != nil && state.schedule.beginProcessing(member))
     }
     // A member may finish after the group has been deallocated.
-    guard let group else { return member.settle() }
+    guard let group else { return member.close() }
     guard isFirst else { return }
     var batch = [member]
     while !batch.isEmpty {
       for member in batch {
         withAutoreleasePool { group.process(member) }
-        member.settle()
+        member.close()
       }
       batch = state.withLock { $0.schedule.takeWaitingResults() }
     }
@@ -199,7 +199,7 @@ extension GroupEngine {
 
   func carryOut(_ action: Action) {
     if let room = action.filledRoom { KeyRegistry.change { $0.close(room.place, &$1) } }
-    if !action.keyEffects.isEmpty { KeyRegistry.carryOut(action.keyEffects) }
+    if !action.keyEffects.isEmpty { KeyRegistry.perform(action.keyEffects) }
     carryOut(action.runner)
     for waiter in action.waiters { waiter() }
     if action.updatesProgress { updateProgress() }

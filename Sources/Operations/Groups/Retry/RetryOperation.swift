@@ -72,7 +72,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     }
     let (decide, origin) = (Self.decide(retryIf, retryUnless, retryWhen), EventOrigin(file: file, line: line))
     self.init(attempts, backoff, decide, origin, isOfFunctions: true) { retry, number, context in
-      retry.startTask(priority: retry.keepPlace().quality.taskPriority, in: context, while: .executing) {
+      retry.startTask(priority: retry.keepPlace().quality.taskPriority.rawValue, in: context, while: .executing) {
         do { retry.ended(number, .success(try await body(number))) } catch {
           let isCancelled = Task.isCancelled && meansCancelled(error)
           retry.ended(number, .failure(isCancelled ? CancellationError() : error))
