@@ -89,7 +89,11 @@ import Foundation
   var trace: [OperationFollower] { extras?.trace ?? [] }
 
   /// Nil if the operation has no keys, or has ended.
-  var keys: KeyRequest? { work as? KeyRequest }
+  var keys: KeyRequest? {
+    // Each event reads the keys. A checked cast would call the runtime.
+    guard let work, type(of: work) == KeyRequest.self else { return nil }
+    return unsafe unsafeDowncast(work, to: KeyRequest.self)
+  }
 
   mutating func makeWork() -> Work {
     if let work { return work }
