@@ -46,7 +46,6 @@ extension AsyncOperation {
       super.completionBlock = nil
       super.start()
     case .ignore: break
-    case .notReady, .awaitGate: misuse("A start by hand waits until \(quotedName) is ready.")
     case .refuse: misuse("\(quotedName) has been started before. An operation runs once: make a new one.")
     case .isMember:
       misuse("\(quotedName) is a member of a group, which starts it. Start the group, or add it to a queue.")
@@ -70,14 +69,9 @@ extension AsyncOperation {
   }
 
   func prepareInputs() {
-    let (action, inputs) = core.withLock { core in
-      if let extras = core.extras, extras.hasInputs {
-        return (OperationCore.StartAction?.none, (extras.conditions, extras.handOvers.entries, extras.spentTimeout))
-      }
-      return (core.execute(), ([], [], nil))
+    let (conditions, handOvers, timeout) = core.withLock { core in
+      (core.extras?.conditions ?? [], core.extras?.handOvers.entries ?? [], core.extras?.spentTimeout)
     }
-    if let action { return continueStart(action) }
-    let (conditions, handOvers, timeout) = inputs
     if let timeout { cancel(FailureReport([timeoutError(timeout)]), as: .timeout) }
     for input in handOvers {
       guard let cause = input.obstacle(input.producer) else { continue }
@@ -168,9 +162,7 @@ extension AsyncOperation {
   final var enclosingRunner: GroupRunner? {
     var operation = self
     while true {
-      let (runner, outer) = operation.core.withLock { core -> (GroupRunner?, AsyncOperation?) in
-        if case .inside(let outer) = core.place { (nil, outer) } else { (core.runner, nil) }
-      }
+      let (runner, outer) = operation.core.withLock { ($0.runner, $0.isInside ? $0.outer : nil) }
       guard let outer else { return runner }
       operation = outer
     }

@@ -120,13 +120,13 @@ extension AsyncOperation {
 
   // MARK: The deadline
 
-  /// Starts the timer of the timeout, instead of the last timer, and returns whether the operation is executing.
+  /// Starts the timer of the timeout, instead of the last timer. Returns whether the operation, which has had a timeout, is
+  /// executing.
   @discardableResult
   func startDeadline() -> Bool {
     let timer = ClockTimer()
     let (isExecuting, timeout, previous) = core.withLock { core -> (Bool, Duration?, ClockTimer?) in
-      guard core.lifecycle.phase.isExecuting else { return (false, nil, nil) }
-      guard let extras = core.extras else { return (true, nil, nil) }
+      guard core.lifecycle.phase.isExecuting, let extras = core.extras else { return (false, nil, nil) }
       return (true, extras.timeout, exchange(&extras.deadline, with: extras.timeout == nil ? nil : timer))
     }
     previous?.cancel()

@@ -174,15 +174,16 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// - Precondition: The operation is ready, is not executing, and is not a member of a group.
   public final override func start() {
     while true {
-      switch core.withLock({ $0.startByHand() }) {
-      case .notReady:
+      let (action, isBlocked, queue) = core.withLock { ($0.startByHand(), $0.isBlocked, $0.queue) }
+      if let action { return continueStart(action) }
+      if isBlocked {
         if startUnready() { return }
-      case .awaitGate:
+      } else if queue != nil, super.isReady {
         // Another thread has counted the last dependency and is notifying Foundation. An operation in a queue can start
         // once Foundation reports it ready. Any other one waits, because a third thread may be about to add the gate.
-        if core.withLock({ $0.queue != nil }), super.isReady { return continueStart(core.withLock { $0.start() }) }
+        return continueStart(core.withLock { $0.start() })
+      } else {
         awaitGate()
-      case let action: return continueStart(action)
       }
     }
   }

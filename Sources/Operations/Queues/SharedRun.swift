@@ -114,17 +114,13 @@ final class SharedRun<Output: Sendable>: Sendable {
       try await work.operation.awaitEnd()
       result = work.result
     } catch {
-      leave()
+      let abandoned = state.withLock { state in
+        state.callers -= 1
+        return state.callers == 0 ? state.work?.operation : nil
+      }
+      abandoned?.cancel()
       throw error
     }
     return try result.get()
-  }
-
-  private func leave() {
-    let abandoned = state.withLock { state in
-      state.callers -= 1
-      return state.callers == 0 ? state.work?.operation : nil
-    }
-    abandoned?.cancel()
   }
 }

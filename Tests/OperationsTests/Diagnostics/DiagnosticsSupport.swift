@@ -12,7 +12,7 @@ extension StallReport {
 
 /// Returns the reports on a cycle, in each of which all of these operations have it as their cause. One of a cycle gives
 /// way after 20 ms, on a busy machine before `make` has made the reports. Then it is called again.
-func reports(ofACycleOf names: String..., _ make: () async -> [StallReport]) async throws -> [StallReport] {
+func reports(ofACycleOf names: [String], _ make: () async -> [StallReport]) async throws -> [StallReport] {
   while true {
     try Task.checkCancellation()
     let reports = await make()

@@ -131,7 +131,7 @@ struct StallReportTests {
   @Test(arguments: [false, true]) func aCycleIsSpelledOutOnce(isPlain: Bool) async throws {
     let other = OperationQueue()
     var (ring, after) = ([Operation](), operation("after"))
-    let report = try await reports(ofACycleOf: "a", "b", "c", "after") {
+    let report = try await reports(ofACycleOf: ["a", "b", "c", "after"]) {
       await queue.finished()
       ring = ["a", "b", "c"].map { isPlain ? Operation().named($0) : operation($0) }
       after = operation("after")
@@ -171,7 +171,7 @@ struct StallReportTests {
   }
 
   @Test(arguments: [false, true]) func aGroupAndItsMemberThatWaitForEachOther(isGroupFirst: Bool) async throws {
-    let report = try await reports(ofACycleOf: "group", "member") {
+    let report = try await reports(ofACycleOf: ["group", "member"]) {
       await queue.drained()
       let member = operation("member")
       let group = GroupOperation([member]).named("group")
@@ -190,7 +190,7 @@ struct StallReportTests {
 
   @Test(arguments: ["the slot of the queue “one”, taken", "the slot of the group “one”, taken", "the key “k”, held"])
   func aCycleThroughASlotOrAKeyIsSpelledOut(use: String) async throws {
-    let reports = try await reports(ofACycleOf: "group", "member", "later") {
+    let reports = try await reports(ofACycleOf: ["group", "member", "later"]) {
       await narrow.finished()
       let (later, inAGroup, domain) = (operation("later"), use.contains("the group"), ExclusivityDomain())
       let group = GroupOperation([later ==> operation("member")]).named("group")
@@ -211,7 +211,7 @@ struct StallReportTests {
   }
 
   @Test func aLoweredLimitCanCloseACycle() async throws {
-    _ = try await reports(ofACycleOf: "waiting") {
+    _ = try await reports(ofACycleOf: ["waiting"]) {
       let (held, inner, waiting) = (await narrow.holding(), HeldOperation(), operation("waiting"))
       narrow.maxConcurrentOperationCount = 2
       await narrow.add(GroupOperation([inner, waiting ==> operation("member")]), until: inner.begun)
@@ -225,7 +225,7 @@ struct StallReportTests {
   }
 
   @Test func slotThatIsPartOfACycle_isTheCauseOfAllThatWaitForIt() async throws {
-    let report = try await reports(ofACycleOf: "second", "third") {
+    let report = try await reports(ofACycleOf: ["second", "third"]) {
       await narrow.finished()
       let (first, second) = (operation("first"), operation("second"))
       let group = GroupOperation([first ==> operation("member")]).named("group")

@@ -36,7 +36,7 @@ struct StallFindings {
       for (position, node) in cycle.enumerated() {
         let next = cycle[(position + 1) % cycle.count]
         // An operation that uses a slot or a key represents it.
-        let user = snapshot.isResource(node) ? next : node
+        let user = nodes[node].isResource ? next : node
         findings[node] = Finding(
           cause: .cycle,
           end: node,

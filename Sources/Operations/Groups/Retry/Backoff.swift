@@ -31,6 +31,8 @@ public struct Backoff: Sendable {
   ///   - cap: The longest delay, by default a minute. Neither it nor `initial` may be negative.
   ///   - jitter: The random part of each delay, from 0 to 1, so that operations that fail together do not retry
   ///     together. With 0.5, a delay of 8 s takes from 4 s to 8 s; with 1, from zero to 8 s.
+  ///   - file: The calling file, for the message of a trap.
+  ///   - line: The calling line, for the message of a trap.
   public static func exponential(
     initial: Duration,
     multiplier: Double = 2,

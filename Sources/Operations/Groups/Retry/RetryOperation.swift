@@ -101,6 +101,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   ///     server's `Retry-After` header.
   ///   - make: Makes a new operation for each attempt. If it throws, the error is the attempt's error. For the
   ///     thread, see <doc:ThreadingAndCancellation>.
+  ///   - file: The calling file, for the message of a trap.
+  ///   - line: The calling line, for the message of a trap.
   public convenience init<Attempt: OutputOperation<Output>>(
     attempts: Int,
     backoff: Backoff = .immediate,

@@ -13,9 +13,6 @@ extension OperationCore {
     case refuse
     /// A programmer error: only the group may start its member.
     case isMember
-    case notReady
-    /// All dependencies have finished, but another thread may be about to notify Foundation.
-    case awaitGate
     /// The operation has finished, and Foundation must make its transition.
     case leaveQueue
   }

@@ -238,11 +238,11 @@ import Foundation
     return hasExpired
   }
 
-  mutating func startByHand() -> StartAction {
+  /// Returns nil if the start must wait for dependencies, for keys, or for the gate.
+  mutating func startByHand() -> StartAction? {
     guard lifecycle.phase.isPending else { return start() }
     if case .group = place { return .isMember }
-    guard mustWait else { return start() }
-    return isBlocked ? .notReady : .awaitGate
+    return mustWait ? nil : start()
   }
 
   /// Starts or resumes a member, which has a slot and its keys, or was ended and needs none.
