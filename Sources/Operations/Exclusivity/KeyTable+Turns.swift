@@ -4,18 +4,18 @@ extension KeyTable {
   // MARK: Waiting
 
   /// Waits, unless it is the claimant's turn. It has no position. The caller reads its state.
-  mutating func wait(_ ticket: Ticket, hasSlot: Bool = false, _ effects: inout [Effect]) {
-    if hasTurn(ticket) { return hasSlot ? hold(ticket, &effects) : call(ticket, &effects) }
+  mutating func wait(_ ticket: Ticket, _ effects: inout [Effect]) {
+    if hasTurn(ticket) { return call(ticket, &effects) }
     enterLines(ticket)
     lend(from: ticket, &effects)
     if entries[ticket.place].holder != nil, let claimant = claimant(ticket) { effects.append(.watch(claimant)) }
   }
 
   /// Waits at its place in the wait queues, unless it is the claimant's turn.
-  mutating func waitAgain(_ ticket: Ticket, at place: KeyPlace, hasSlot: Bool, _ effects: inout [Effect]) {
+  mutating func waitAgain(_ ticket: Ticket, at place: KeyPlace, _ effects: inout [Effect]) {
     leavePosition(ticket)
     entries[ticket.place].place = place
-    wait(ticket, hasSlot: hasSlot, &effects)
+    wait(ticket, &effects)
     serve(&effects)
   }
 
@@ -77,9 +77,10 @@ extension KeyTable {
     report(ticket, &effects)
   }
 
-  /// Tells a claimant that it has been called, unless it still waits.
+  /// Tells a claimant that it has been called, unless it still waits. The group of a member that holds its keys knows it.
   mutating func report(_ ticket: Ticket, _ effects: inout [Effect]) {
     guard let state = state(of: ticket), state != .waiting, let claimant = claimant(ticket) else { return }
+    if state.isHolding, claimant.room != nil { return }
     effects.append(.call(claimant, isAnswered: state.isHolding))
   }
 
@@ -167,6 +168,8 @@ extension KeyTable {
     let place = entries[ticket.place].place
     switch place {
     case .none: hold(ticket, &effects)
+    case .group where slots.free > 0 && slots.place == place:
+      holdWithSlot(ticket, &effects)
     case .group:
       entries[ticket.place].state = .called(until: .max)
       for share in entries[ticket.place].shares { uses[share.use].called.add(ticket, share) }
@@ -232,14 +235,22 @@ extension KeyTable {
     if hasSlot, state != .called(until: nil), shares.allSatisfy({ uses[$0.use].holders.admits($0) }) {
       // None of those behind it has been called instead.
       for share in shares { uses[share.use].called.remove(ticket, share) }
-      hold(ticket, &effects)
+      holdWithSlot(ticket, &effects)
     } else if hasSlot {
-      waitAgain(ticket, at: entries[ticket.place].place, hasSlot: true, &effects)
+      leavePosition(ticket)
+      if hasTurn(ticket) { holdWithSlot(ticket, &effects) } else { wait(ticket, &effects) }
+      serve(&effects)
     } else if state != .called(until: nil) {
       endCall(ticket)
       pass(ticket)
       serve(&effects)
     }
+  }
+
+  private mutating func holdWithSlot(_ ticket: Ticket, _ effects: inout [Effect]) {
+    slots.free -= 1
+    if let claimant = claimants[ticket.place] { slots.takers.append(claimant) }
+    hold(ticket, &effects)
   }
 
   mutating func hold(_ ticket: Ticket, _ effects: inout [Effect]) {

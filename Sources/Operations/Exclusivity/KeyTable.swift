@@ -11,6 +11,14 @@ struct KeyTable {
   typealias Ticket = KeyTicket
   typealias Entry = KeyEntry
 
+  /// The slots of the group whose lock the caller holds. A member whose turn comes takes its keys with one of them.
+  struct Slots {
+    var place = KeyPlace.none
+    var free = 0
+    /// The members that have taken one.
+    var takers: [KeyClaimant] = []
+  }
+
   /// What the caller must do after releasing the lock, in the order of the effects.
   enum Effect {
     /// It is the claimant's turn. Unless its place has answered, it may be started, or take its keys with a slot.
@@ -49,6 +57,7 @@ struct KeyTable {
   var now = 0
   /// When the next timer fires. A timer for a later time may fire as well.
   var timerTime: Int?
+  var slots = Slots()
   /// Tasks that hold one key each. They enter when someone else accesses the table, and most have left before.
   var early: [TaskKeys] = []
   var entries = SlotList(vacant: KeyEntry.vacant)
@@ -88,15 +97,15 @@ struct KeyTable {
     return Ticket(number: nextNumber, place: entries.nextIndex)
   }
 
-  /// Adds a claimant, which arrives at the wait queues of its keys, unless a policy drops it. With a slot, a member takes
-  /// its keys if it is its turn.
+  /// Adds a claimant, which arrives at the wait queues of its keys, unless a policy drops it. A member has a number in its
+  /// group.
   mutating func enter(
     _ claimant: KeyClaimant,
     inside enclosing: [Ticket] = [],
     at place: KeyPlace = .none,
+    number: Int = 0,
     priority: Int = 0,
     lent: UInt8 = 0,
-    hasSlot: Bool = false,
     _ effects: inout [Effect]
   ) {
     let refusal = strongerClaim(of: claimant, inside: enclosing).map { Effect.cancel(claimant, $0) }
@@ -107,7 +116,7 @@ struct KeyTable {
     if !isAdmitted { return }
     let holder = enclosing.first { state(of: $0)?.isHolding == true }
     let rank = Entry.Rank(priority: priority, ticket: ticket)
-    var entry = Entry(rank: rank, enclosing: enclosing, holder: holder, place: place, lent: lent)
+    var entry = Entry(rank: rank, number: number, enclosing: enclosing, holder: holder, place: place, lent: lent)
     for claim in claimant.claims {
       let id = useID(of: claim, inside: enclosing)
       let share = Entry.Share(use: join(id), limit: claim.limit, weight: claim.weight, interval: claim.interval)
@@ -116,7 +125,7 @@ struct KeyTable {
     }
     if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
     entries.insert(entry)
-    wait(ticket, hasSlot: hasSlot, &effects)
+    wait(ticket, &effects)
     serve(&effects)
   }
 
@@ -211,10 +220,10 @@ struct KeyTable {
   }
 
   /// Returns to the wait queues, at the place of the claimant's arrival, unless it takes its keys.
-  mutating func comeBack(_ ticket: Ticket, at place: KeyPlace, hasSlot: Bool = false, _ effects: inout [Effect]) {
+  mutating func comeBack(_ ticket: Ticket, at place: KeyPlace, _ effects: inout [Effect]) {
     guard let state = state(of: ticket) else { return }
     guard state == .away || (place == .none && !state.isHolding), !takeIfCalled(ticket, &effects) else { return }
-    waitAgain(ticket, at: place, hasSlot: hasSlot, &effects)
+    waitAgain(ticket, at: place, &effects)
   }
 
   // MARK: Leaving

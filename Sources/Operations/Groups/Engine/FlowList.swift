@@ -28,6 +28,8 @@ struct FlowList {
   private var turns = DeadlineQueue<Turn, Int>()
   private var ready: [ObjectIdentifier: (flow: Int, place: DeadlineQueue<ReadyList.Rank, AsyncOperation>.Place)] = [:]
   private var executing: [ObjectIdentifier: Int] = [:]
+  /// The flows of members that wait for their keys. The members retain them.
+  private var keyed: [ObjectIdentifier: ExclusivityKey] = [:]
   private var takenCount = 0
   /// When a member without a flow was taken last.
   private(set) var othersServed = 0
@@ -75,6 +77,16 @@ struct FlowList {
     flows[flow].served = takenCount
     changed(flow)
   }
+
+  mutating func setFlow(_ flow: ExclusivityKey, ofKeyed member: ObjectIdentifier) { keyed[member] = flow }
+
+  /// Counts a member that has taken its keys.
+  mutating func beginKeyed(_ member: ObjectIdentifier) {
+    let flow = keyed.isEmpty ? nil : keyed.removeValue(forKey: member)
+    begin(member, at: flow.map { index(of: $0) })
+  }
+
+  mutating func removeKeyed(_ member: ObjectIdentifier) { if !keyed.isEmpty { keyed[member] = nil } }
 
   /// - Returns: The flow of the member, if it has one.
   @discardableResult

@@ -130,6 +130,7 @@ extension GroupEngine {
   /// Returns false if the member has a lower priority now, and was put back.
   private func prepare(_ next: GroupSchedule.HandOut) -> Bool {
     (next.member as? PlainMember)?.adoptChanges()
+    if next.keys != nil { next.member.noteKeyWait() }
     guard let rank = next.rank else { return true }
     // Read without the lock, because a subclass can override it.
     let priority = next.member.queuePriority.rawValue

@@ -12,7 +12,7 @@ struct GroupSchedule {
   private(set) var additions = 0
   var ready = ReadyList()
   /// The members that have been called, and need a slot to take their keys.
-  var called = DeadlineQueue<ReadyList.Rank, KeyRequest>()
+  var called = RankedList<KeyRequest>()
   /// The members that have a slot, and their keys with it, and wait for a runner to start them.
   var granted = ArrayDeque<HandOut>()
   /// The cancelled members that wait to be started. They finish at once, so neither the limit nor a suspension applies.
@@ -45,16 +45,12 @@ struct GroupSchedule {
 
   private var hasNoMembers: Bool { unfinishedMembers == 0 && additions == 0 }
 
-  private var hasNoneReady: Bool { ready.isEmpty && called.count == 0 && granted.isEmpty && cancelled.isEmpty }
-
-  var maySlotsBeTaken: Bool { life.isRunning && startObstacles == 0 && !isSuspended }
-
-  @inline(__always) var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || ready.slotsTaken < limit) }
+  private var hasNoneReady: Bool { ready.isEmpty && called.isEmpty && granted.isEmpty && cancelled.isEmpty }
 
   @inline(__always)  // Otherwise each call would copy the schedule. The same applies to the other inlined getters.
   var mayHandOut: Bool {
     if startObstacles > 0 || offers > 0 { return false }
-    return !granted.isEmpty || !cancelled.isEmpty || (!ready.isEmpty && (isDraining || hasRoom))
+    return !granted.isEmpty || !cancelled.isEmpty || (!ready.isEmpty && (isDraining || freeSlots > 0))
   }
 
   private mutating func stopAwaitingMember() { if openness == .untilFirstMember { openness = .none } }
@@ -180,7 +176,7 @@ struct GroupSchedule {
 
   mutating func move(_ member: AsyncOperation, _ keys: KeyRequest?, to priority: Operation.QueuePriority) {
     guard needTurn() else { return }
-    if let keys { if leaveCalled(keys) { call(keys, priority.rawValue) } } else { ready.move(member, to: priority) }
+    if let keys { called.move(keys, to: priority) } else { ready.move(member, to: priority) }
   }
 
   // MARK: Running members
