@@ -41,7 +41,7 @@ struct Addition {
 
 extension GroupEngine.State {
   /// Nil if the group takes no more members.
-  mutating func begin(_ count: Int, in group: GroupOperation, isCancelled: Bool) -> Addition? {
+  mutating func beginAddition(of count: Int, in group: GroupOperation, isCancelled: Bool) -> Addition? {
     if schedule.life.isOver { return nil }
     schedule.wake(group)
     schedule.beginAddition(of: count)
@@ -53,19 +53,19 @@ extension GroupEngine.State {
     return Addition(count: count, policy: errorPolicy, postponesStarts: postponesStarts, forgottenFlows: forgotten)
   }
 
-  /// - Returns: Whether the caller must call ``GroupEngine/offer(_:ready:)``, and whether it must cancel the members.
-  mutating func commit(_ addition: Addition) -> (action: GroupEngine.Action, offers: Bool, isDraining: Bool) {
+  /// - Returns: Whether the caller must call ``GroupEngine/letArrive(_:ready:)``, and whether it must cancel the members.
+  mutating func endAddition(_ addition: Addition) -> (action: GroupEngine.Action, letsArrive: Bool, isDraining: Bool) {
     let count = members.count
     for index in addition.skipped { _ = members.remove(index) }
     for part in addition.parts { weigh(part) }
     let skipped = addition.count - addition.members.count
     progress.add(-skipped)
     if schedule.life.isGathering { plainMembers += addition.members.lazy.compactMap { $0.operation as? PlainMember } }
-    let offers = addition.claims.contains(.needsTurn) && schedule.needTurn()
+    let letsArrive = addition.claims.contains(.needsTurn) && schedule.needTurn()
     for (member, claim, priority, flow) in addition.members {
       if claim.contains(.isCancelled) {
         schedule.cancelled.append(member)
-      } else if claim.isReady, !offers {
+      } else if claim.isReady, !letsArrive {
         let rank = ReadyList.Rank(priority: priority.rawValue, ticket: schedule.ready.makeNumber())
         schedule.ready.insert(member, rank, of: flow)
       }
@@ -75,7 +75,7 @@ extension GroupEngine.State {
     var action = proceed()
     action.waiters = roomWaiters.take(downTo: members.count, from: count)
     action.updatesProgress = progress.isFollowed
-    return (action, offers, schedule.isDraining)
+    return (action, letsArrive, schedule.isDraining)
   }
 }
 
@@ -86,7 +86,7 @@ extension GroupEngine {
     // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
     // members to be cancelled. The thread that cancels them skips those that were not claimed.
     let isCancelled = group.isCancelled
-    guard var addition = state.withLock({ $0.begin(operations.count, in: group, isCancelled: isCancelled) }) else {
+    guard var addition = state.withLock({ $0.beginAddition(of: operations.count, in: group, isCancelled: isCancelled) }) else {
       if hasRoom { state.withLock { $0.roomWaiters.endReservation() } }
       for member in makeMembers(operations[...], skipping) { finishUnexecuted(member, skipping, after: group) }
       return
@@ -109,12 +109,12 @@ extension GroupEngine {
     }
     if group.isCancelled { cancelMembers(of: addition) }
     if addition.policy == .cancelDependents { for member in addition.operations { cancelIfDependencyFailed(member) } }
-    let (action, offers, isDraining) = state.withLock { $0.commit(addition) }
+    let (action, letsArrive, isDraining) = state.withLock { $0.endAddition(addition) }
     for (member, claim, priority, _) in addition.members where claim.isReady { moveMember(member, nil, from: priority) }
     if isDraining { cancelMembers(of: addition) }
-    if offers {
+    if letsArrive {
       let ready = addition.members.filter { $0.claim.isReady }
-      offer(addition.operations, ready: Set(ready.map { ObjectIdentifier($0.operation) }))
+      letArrive(addition.operations, ready: Set(ready.map { ObjectIdentifier($0.operation) }))
     }
     carryOut(action)
     if addition.claims.contains(.waits) { watch(isWaiting: true) }

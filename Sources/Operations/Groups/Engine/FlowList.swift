@@ -55,17 +55,17 @@ struct FlowList {
     return (flow, place.deadline)
   }
 
-  /// Takes the next member, which executes until ``end(_:)``.
+  /// Takes the next member, which executes until ``finish(_:)``.
   mutating func popFirst() -> (operation: AsyncOperation, rank: ReadyList.Rank)? {
     guard let flow = turns.first, let (rank, member) = flows[flow].members.popFirst() else { return nil }
     ready[ObjectIdentifier(member)] = nil
     ready.giveBackRoom()
-    begin(ObjectIdentifier(member), at: flow)
+    start(ObjectIdentifier(member), at: flow)
     return (member, rank)
   }
 
   /// Counts a member that was taken, with or without a flow.
-  mutating func begin(_ member: ObjectIdentifier, at flow: Int?) {
+  mutating func start(_ member: ObjectIdentifier, at flow: Int?) {
     takenCount += 1
     guard let flow else {
       othersServed = takenCount
@@ -81,16 +81,16 @@ struct FlowList {
   mutating func setFlow(_ flow: ExclusivityKey, ofKeyed member: ObjectIdentifier) { keyed[member] = flow }
 
   /// Counts a member that has taken its keys.
-  mutating func beginKeyed(_ member: ObjectIdentifier) {
+  mutating func startKeyed(_ member: ObjectIdentifier) {
     let flow = keyed.isEmpty ? nil : keyed.removeValue(forKey: member)
-    begin(member, at: flow.map { index(of: $0) })
+    start(member, at: flow.map { index(of: $0) })
   }
 
   mutating func removeKeyed(_ member: ObjectIdentifier) { if !keyed.isEmpty { keyed[member] = nil } }
 
   /// - Returns: The flow of the member, if it has one.
   @discardableResult
-  mutating func end(_ member: ObjectIdentifier) -> Int? {
+  mutating func finish(_ member: ObjectIdentifier) -> Int? {
     if executing.isEmpty { return nil }
     guard let flow = executing.removeValue(forKey: member) else { return nil }
     executing.giveBackRoom()

@@ -41,10 +41,8 @@ final class GroupEngine: @unchecked Sendable {
   /// What the caller must do after releasing the lock.
   struct Action {
     var keyEffects: [KeyTable.Effect] = []
-    /// Others may pass the members that wait for their keys.
-    var filledRoom: GroupRoom?
     var runner = GroupSchedule.RunnerRequest.none
-    var outcome = GroupSchedule.Outcome.proceed
+    var outcome = GroupSchedule.Outcome.none
     var waiters: [Waiter] = []
     var updatesProgress = false
   }
@@ -52,11 +50,11 @@ final class GroupEngine: @unchecked Sendable {
   let state = Locked(State())
   let isReleasing = Atomic(false)
   /// A subclass may need all results. `GroupOperation` itself needs only errors.
-  let processesAll: Bool
+  let collectsAll: Bool
   /// Written once, before another thread can access the engine.
   weak var owner: GroupOperation?
 
-  init(processesAll: Bool) { self.processesAll = processesAll }
+  init(collectsAll: Bool) { self.collectsAll = collectsAll }
 
   var members: [AsyncOperation] { state.withLock { $0.members.elements } }
 

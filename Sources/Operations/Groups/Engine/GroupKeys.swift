@@ -27,10 +27,13 @@ extension GroupEngine.State {
   /// Lets members that have been called take their keys, requests a runner, and ends the group if it is done. Called after
   /// each change of the schedule.
   mutating func proceed(takenNext: Bool = false) -> GroupEngine.Action {
+    if let room, room.change(to: schedule.spareSlots > 0) {
+      return changeKeys(takenNext: takenNext) { _, table, effects in table.close(room.place, &effects) }
+    }
     if schedule.hasSlotForCalled { return changeKeys(takenNext: takenNext) { _, _, _ in } }
     var action = GroupEngine.Action()
-    if let room, room.change(to: schedule.spareSlots > 0) { action.filledRoom = room }
-    (action.runner, action.outcome) = (schedule.requestRunner(takenNext: takenNext), schedule.endIfDone())
+    action.runner = schedule.requestRunner(takenNext: takenNext)
+    action.outcome = schedule.endIfDone()
     return action
   }
 
@@ -44,7 +47,7 @@ extension GroupEngine.State {
       answerCalls(&table, &effects)
     }
     var action = proceed(takenNext: takenNext)
-    action.keyEffects = effects
+    action.keyEffects = action.keyEffects.isEmpty ? effects : effects + action.keyEffects
     return action
   }
 
@@ -78,8 +81,6 @@ extension GroupEngine.State {
         givingSlots(of: room, &table) { $0.answer(keys, hasSlot: true, &effects) }
       } else if let keys = called.popLast() {
         givingSlots(of: room, &table) { $0.answer(keys, hasSlot: false, &effects) }
-      } else if room.change(to: schedule.spareSlots > 0) {
-        givingSlots(of: room, &table) { $0.close(room.place, &effects) }
       } else {
         return
       }

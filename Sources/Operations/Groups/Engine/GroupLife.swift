@@ -64,7 +64,7 @@ extension GroupSchedule {
   }
 
   enum Outcome {
-    case proceed
+    case none
     /// The caller must finish the group of this life.
     case end(Life)
     /// The caller must release the group. It is open and has no members, or it has finished before executing members.

@@ -22,7 +22,7 @@ struct GroupSchedule {
   /// The number of calls that add members before any of them starts, or takes a slot with its keys.
   var startObstacles = 0
   /// The number of calls that let several members arrive, and take their keys, before any member starts.
-  var offers = 0
+  var arrivals = 0
   var isRunnerRequested = false
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
   private(set) var isRunnerWatched = false
@@ -49,7 +49,7 @@ struct GroupSchedule {
 
   @inline(__always)  // Otherwise each call would copy the schedule. The same applies to the other inlined getters.
   var mayHandOut: Bool {
-    if startObstacles > 0 || offers > 0 { return false }
+    if startObstacles > 0 || arrivals > 0 { return false }
     return !granted.isEmpty || !cancelled.isEmpty || (!ready.isEmpty && (isDraining || freeSlots > 0))
   }
 
@@ -59,11 +59,11 @@ struct GroupSchedule {
 
   /// Begins to start the group, until ``endAddition(skipped:)``. Returns whether members have keys, so that none starts
   /// during the offer. Nil if the group has been started before.
-  mutating func begin(_ group: GroupOperation, in queue: GroupQueue, draining: Bool) -> Bool? {
+  mutating func start(_ group: GroupOperation, in queue: GroupQueue, draining: Bool) -> Bool? {
     guard case .gathering(let needTurns) = life else { return nil }
     life = draining ? .running(group, queue) : .starting(group, queue)
     if draining { request(.drain) }
-    if needTurns { offers += 1 }
+    if needTurns { arrivals += 1 }
     if isSuspended, hasNoMembers, openness == .none { openness = .untilFirstMember }
     additions += 1
     return needTurns
@@ -111,10 +111,10 @@ struct GroupSchedule {
   /// Ends the life of a group without members that is not open, or the engine's hold on an open or an abandoned one.
   mutating func endIfDone() -> Outcome {
     guard life.isRunning, hasNoMembers, waitingResults == nil else {
-      return orphanIfOnlyExecuting().map { .release($0) } ?? .proceed
+      return orphanIfOnlyExecuting().map { .release($0) } ?? .none
     }
     if isOpen {
-      guard case .running(let group, let queue) = life, ready.slotsTaken == 0 else { return .proceed }
+      guard case .running(let group, let queue) = life, ready.slotsTaken == 0 else { return .none }
       life = .idle(queue)
       return .release(group)
     }
@@ -229,7 +229,7 @@ struct GroupSchedule {
   // MARK: Processing results
 
   /// - Returns: Whether the caller must process the result. Otherwise the thread that processes results takes it as well.
-  mutating func beginProcessing(_ member: AsyncOperation) -> Bool {
+  mutating func beginCollecting(_ member: AsyncOperation) -> Bool {
     let isFirst = waitingResults == nil
     if isFirst { waitingResults = [] } else { waitingResults?.append(member) }
     return isFirst
@@ -242,5 +242,5 @@ struct GroupSchedule {
     return results
   }
 
-  mutating func resultWasProcessed() { unfinishedMembers -= 1 }
+  mutating func memberWasRemoved() { unfinishedMembers -= 1 }
 }

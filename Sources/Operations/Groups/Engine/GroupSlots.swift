@@ -35,7 +35,7 @@ extension GroupSchedule {
   /// Gives a slot to a member that has taken its keys.
   mutating func grantSlot(to member: AsyncOperation, _ keys: KeyRequest) {
     ready.slotsTaken += 1
-    ready.flows.beginKeyed(ObjectIdentifier(member))
+    ready.flows.startKeyed(ObjectIdentifier(member))
     granted.append(HandOut(member: member, keys: keys))
   }
 

@@ -72,7 +72,7 @@ struct ReadyList {
   @discardableResult
   mutating func returnSlot(of member: ObjectIdentifier? = nil) -> Int? {
     slotsTaken -= 1
-    return member.flatMap { flows.end($0) }
+    return member.flatMap { flows.finish($0) }
   }
 
   /// Another reference to the operation must exist, which is not released here.
@@ -86,7 +86,7 @@ struct ReadyList {
   mutating func popFirst() -> (operation: AsyncOperation, rank: Rank)? {
     if isFlowNext() { return flows.popFirst() }
     let next = popWithoutFlow()
-    if let next { flows.begin(ObjectIdentifier(next.operation), at: nil) }
+    if let next { flows.start(ObjectIdentifier(next.operation), at: nil) }
     return next
   }
 
