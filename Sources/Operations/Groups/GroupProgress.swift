@@ -67,7 +67,8 @@ struct GroupProgress {
     if total == 0 { total = 1 }
     let unfinished = children
     newlyCompleted += total - completed - unfinished.reduce(0) { $0 + $1.weight }
-    (completed, parts) = (total, nil)
+    completed = total
+    parts = nil
     return unfinished.map(\.operation)
   }
 
@@ -87,8 +88,9 @@ struct GroupProgress {
     let before = shownTotal
     // Never returns to zero, because Foundation on Linux divides by it.
     shownTotal = max(total, min(shownTotal, 1))
-    defer { (newlyCompleted, newChildren) = (0, []) }
-    return Change(progress: shared, completed: newlyCompleted, total: shownTotal - before, children: newChildren)
+    let completed = exchange(&newlyCompleted, with: 0)
+    let children = exchange(&newChildren, with: [])
+    return Change(progress: shared, completed: completed, total: shownTotal - before, children: children)
   }
 }
 

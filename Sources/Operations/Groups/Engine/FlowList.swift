@@ -100,7 +100,8 @@ struct FlowList {
   }
 
   mutating func takeAll() -> [AsyncOperation] {
-    (ready, turns) = ([:], DeadlineQueue())
+    ready = [:]
+    turns = DeadlineQueue()
     return flows.indices.flatMap { flow in
       flows[flow].turn = nil
       return flows[flow].members.removeAll()
@@ -121,11 +122,11 @@ struct FlowList {
   }
 
   mutating func index(of key: ExclusivityKey) -> Int {
-    let next = flows.nextIndex
-    // Inserts a new index, so that the key is hashed once.
-    let index = { (index: inout Int) in index }(&indices[key, default: next])
-    if index == next { flows.insert(Flow()) }
-    return index
+    if let index = indices[key] { return index }
+    let new = flows.nextIndex
+    indices[key] = new
+    flows.insert(Flow())
+    return new
   }
 
   private mutating func changed(_ flow: Int) {

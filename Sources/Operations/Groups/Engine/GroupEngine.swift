@@ -104,7 +104,9 @@ final class GroupEngine: @unchecked Sendable {
       if case .ended = state.schedule.life { return nil }
       // Keeps all references until the lock has been released.
       let former = state
-      (state.members, state.plainMembers, state.progress) = (NumberedList(), [], GroupProgress())
+      state.members = NumberedList()
+      state.plainMembers = []
+      state.progress = GroupProgress()
       state.schedule.disband()
       return former
     }
@@ -131,7 +133,8 @@ final class GroupEngine: @unchecked Sendable {
 
   // MARK: Events of members
 
-  /// Moves a member to its priority, unless it has its place by that. Who changed it before the member had a place did not.
+  /// Moves a ready member to its priority, unless that is the former one. Called when the member has its place, because a
+  /// change before that has found none.
   func moveMember(_ member: AsyncOperation, _ keys: KeyRequest?, from former: Operation.QueuePriority? = nil) {
     let priority = member.queuePriority
     if priority == former { return }

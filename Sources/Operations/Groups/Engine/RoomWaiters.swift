@@ -39,7 +39,10 @@ struct RoomWaiters {
   mutating func remove(ticket: Int, below count: Int) -> Waiter? {
     defer {
       if watching[count]?.isEmpty == true { watching[count] = nil }
-      if adding[count]?.isEmpty == true { (adding[count], order[count]) = (nil, nil) }
+      if adding[count]?.isEmpty == true {
+        adding[count] = nil
+        order[count] = nil
+      }
     }
     return watching[count]?.removeValue(forKey: ticket) ?? adding[count]?.removeValue(forKey: ticket)
   }
@@ -64,8 +67,11 @@ struct RoomWaiters {
   mutating func end() -> [Waiter] {
     // These tasks are about to add their members, which finish unexecuted.
     reserved += adding.values.reduce(0) { $0 + $1.count }
-    defer { (watching, adding, order) = ([:], [:], [:]) }
-    return [watching, adding].flatMap { $0.values.flatMap(\.values) }
+    let waiters = [watching, adding].flatMap { $0.values.flatMap(\.values) }
+    watching = [:]
+    adding = [:]
+    order = [:]
+    return waiters
   }
 }
 
