@@ -70,13 +70,13 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   func enter(
     _ table: inout KeyTable,
     at place: KeyPlace,
-    number: Int = 0,
     _ priority: Operation.QueuePriority,
+    number: Int = 0,
     _ effects: inout [KeyTable.Effect]
   ) {
     if let ticket { return table.comeBack(ticket, at: place, &effects) }
     let outer = table.tickets(around: self)
-    table.enter(self, inside: outer, at: place, number: number, priority: priority.rawValue, &effects)
+    table.enter(self, inside: outer, at: place, priority: priority.rawValue, number: number, &effects)
   }
 
   /// Leaves the wait queues or the keys, and keeps its number unless it leaves for good, because it was cancelled, has

@@ -97,14 +97,13 @@ struct KeyTable {
     return Ticket(number: nextNumber, place: entries.nextIndex)
   }
 
-  /// Adds a claimant, which arrives at the wait queues of its keys, unless a policy drops it. A member has a number in its
-  /// group.
+  /// Adds a claimant, which arrives at the wait queues of its keys, unless a policy drops it.
   mutating func enter(
     _ claimant: KeyClaimant,
     inside enclosing: [Ticket] = [],
     at place: KeyPlace = .none,
-    number: Int = 0,
     priority: Int = 0,
+    number: Int = 0,
     lent: UInt8 = 0,
     _ effects: inout [Effect]
   ) {

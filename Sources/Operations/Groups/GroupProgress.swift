@@ -52,9 +52,9 @@ struct GroupProgress {
     if let child = part.child, isFollowed { newChildren.append((child, part.weight)) }
   }
 
-  mutating func complete(_ operation: Operation) {
+  mutating func complete(_ member: ObjectIdentifier) {
     guard let hasNone = parts?.isEmpty else { return }
-    let part = hasNone ? nil : parts?.removeValue(forKey: ObjectIdentifier(operation))
+    let part = hasNone ? nil : parts?.removeValue(forKey: member)
     let weight = part?.weight ?? 1
     completed += weight
     // The units of a child are completed by its own progress.

@@ -55,7 +55,7 @@ extension GroupEngine.State {
 
   /// - Returns: Whether the caller must call ``GroupEngine/letArrive(_:ready:)``, and whether it must cancel the members.
   mutating func endAddition(_ addition: Addition) -> (action: GroupEngine.Action, letsArrive: Bool, isDraining: Bool) {
-    let count = members.count
+    let count = memberCount
     for index in addition.skipped { _ = members.remove(index) }
     for part in addition.parts { weigh(part) }
     let skipped = addition.count - addition.members.count
@@ -73,7 +73,7 @@ extension GroupEngine.State {
     schedule.endAddition(skipped: skipped)
     if addition.postponesStarts { schedule.startObstacles -= 1 }
     var action = proceed()
-    action.waiters = roomWaiters.take(downTo: members.count, from: count)
+    action.waiters = roomWaiters.take(downTo: memberCount, from: count)
     action.updatesProgress = progress.isFollowed
     return (action, letsArrive, schedule.isDraining)
   }
@@ -86,7 +86,8 @@ extension GroupEngine {
     // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
     // members to be cancelled. The thread that cancels them skips those that were not claimed.
     let isCancelled = group.isCancelled
-    guard var addition = state.withLock({ $0.beginAddition(of: operations.count, in: group, isCancelled: isCancelled) }) else {
+    guard var addition = state.withLock({ $0.beginAddition(of: operations.count, in: group, isCancelled: isCancelled) })
+    else {
       if hasRoom { state.withLock { $0.roomWaiters.endReservation() } }
       for member in makeMembers(operations[...], skipping) { finishUnexecuted(member, skipping, after: group) }
       return

@@ -28,8 +28,6 @@ struct FlowList {
   private var turns = DeadlineQueue<Turn, Int>()
   private var ready: [ObjectIdentifier: (flow: Int, place: DeadlineQueue<ReadyList.Rank, AsyncOperation>.Place)] = [:]
   private var executing: [ObjectIdentifier: Int] = [:]
-  /// The flows of members that wait for their keys. The members retain them.
-  private var keyed: [ObjectIdentifier: ExclusivityKey] = [:]
   private var takenCount = 0
   /// When a member without a flow was taken last.
   private(set) var othersServed = 0
@@ -66,11 +64,8 @@ struct FlowList {
 
   /// Counts a member that was taken, with or without a flow.
   mutating func start(_ member: ObjectIdentifier, at flow: Int?) {
+    guard let flow else { return startWithoutFlow() }
     takenCount += 1
-    guard let flow else {
-      othersServed = takenCount
-      return
-    }
     // A member that gained a dependency meanwhile can be taken twice.
     guard executing.updateValue(flow, forKey: member) == nil else { return }
     flows[flow].executing += 1
@@ -78,15 +73,10 @@ struct FlowList {
     changed(flow)
   }
 
-  mutating func setFlow(_ flow: ExclusivityKey, ofKeyed member: ObjectIdentifier) { keyed[member] = flow }
-
-  /// Counts a member that has taken its keys.
-  mutating func startKeyed(_ member: ObjectIdentifier) {
-    let flow = keyed.isEmpty ? nil : keyed.removeValue(forKey: member)
-    start(member, at: flow.map { index(of: $0) })
+  mutating func startWithoutFlow() {
+    takenCount += 1
+    othersServed = takenCount
   }
-
-  mutating func removeKeyed(_ member: ObjectIdentifier) { if !keyed.isEmpty { keyed[member] = nil } }
 
   /// - Returns: The flow of the member, if it has one.
   @discardableResult

@@ -180,20 +180,15 @@ extension GroupEngine {
     workContinues(after: end, of: member)
     let (id, index) = (ObjectIdentifier(member), end.membership?.index ?? 0)
     let action = state.withLock { state in
-      guard state.schedule.life.isRunning || state.schedule.life.isGathering else { return Action() }
-      if end.announcesSlot { state.schedule.returningSlots -= 1 }
-      if end.ownsSlot { state.schedule.ready.returnSlot(of: id) }
-      // It was cancelled when its pause was over.
-      if end.extras?.pause != nil { state.schedule.ready.remove(id) }
-      let count = state.members.count
-      // The caller has another reference, so nothing is released under the lock.
-      _ = state.members.remove(index)
-      state.schedule.memberWasRemoved()
-      state.progress.complete(member)
-      var action = state.proceed(takenNext: takenNext)
-      action.waiters = state.roomWaiters.take(downTo: state.members.count, from: count)
-      action.updatesProgress = state.progress.isFollowed
-      return action
+      state.removeMember(takenNext: takenNext) { state in
+        if end.announcesSlot { state.schedule.returningSlots -= 1 }
+        if end.ownsSlot { state.schedule.ready.returnSlot(of: id) }
+        // It was cancelled when its pause was over.
+        if end.extras?.pause != nil { state.schedule.ready.remove(id) }
+        // The caller has another reference, so nothing is released under the lock.
+        _ = state.members.remove(index)
+        state.progress.complete(id)
+      }
     }
     carryOut(action)
   }
@@ -211,5 +206,19 @@ extension GroupEngine {
       workDidEnd()
       if let group = life.group { Trampoline.run { group.finishNow() } }
     }
+  }
+}
+
+extension GroupEngine.State {
+  /// Removes a finished member, as `change` does, and continues with the others.
+  mutating func removeMember(takenNext: Bool, _ change: (inout Self) -> Void) -> GroupEngine.Action {
+    guard schedule.life.isRunning || schedule.life.isGathering else { return GroupEngine.Action() }
+    let count = memberCount
+    change(&self)
+    schedule.memberWasRemoved()
+    var action = proceed(takenNext: takenNext)
+    action.waiters = roomWaiters.take(downTo: memberCount, from: count)
+    action.updatesProgress = progress.isFollowed
+    return action
   }
 }

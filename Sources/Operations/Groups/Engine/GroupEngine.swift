@@ -10,6 +10,8 @@ final class GroupEngine: @unchecked Sendable {
     /// Nil if no member has waited for keys.
     var room: GroupRoom?
     var members = NumberedList<AsyncOperation>()
+    /// The slots without operations, which count as members.
+    var slots = NumberedList<GroupSlot>()
     /// The plain Foundation members of a group that has not started, which do not report when they gain a dependency.
     var plainMembers: [PlainMember] = []
     var progress = GroupProgress()
@@ -23,6 +25,8 @@ final class GroupEngine: @unchecked Sendable {
     var undrainedWork = 1
     var drainWaiters = NumberedList<Waiter>()
 
+    var memberCount: Int { members.count + slots.count }
+
     /// Whether any thread can start the group: this takes little time, finishes nothing, and calls no code of the user.
     var startsAnywhere: Bool { 1...16 ~= members.count && plainMembers.isEmpty }
 
@@ -32,7 +36,7 @@ final class GroupEngine: @unchecked Sendable {
     }
 
     mutating func hasRoom(below count: Int, isAdding: Bool) -> Bool {
-      roomWaiters.hasRoom(below: count, of: members.count, isAdding: isAdding)
+      roomWaiters.hasRoom(below: count, of: memberCount, isAdding: isAdding)
     }
 
     mutating func weigh(_ part: MemberPart) { if members.contains(part.index) { progress.weigh(part) } }
@@ -56,7 +60,7 @@ final class GroupEngine: @unchecked Sendable {
 
   init(collectsAll: Bool) { self.collectsAll = collectsAll }
 
-  var members: [AsyncOperation] { state.withLock { $0.members.elements } }
+  var members: [AsyncOperation] { readMembers() }
 
   var isFinishRequested: Bool { state.withLock { $0.schedule.endRequest >= .finish } }
 
@@ -122,10 +126,7 @@ final class GroupEngine: @unchecked Sendable {
   func addObservers(_ observers: [OperationObserver], toPresent: Bool) {
     var rest = [self]
     while let engine = rest.popLast() {
-      let members = engine.state.withLock { state in
-        state.memberObservers += observers
-        return state.members.elements
-      }
+      let members = engine.readMembers { $0.memberObservers += observers }
       if toPresent { for member in members { member.addObservers(observers) } }
       rest += members.compactMap(\.engineOfMembers)
     }

@@ -9,7 +9,7 @@ final class GroupRoom: Sendable {
 
   var place: KeyPlace { .group(ObjectIdentifier(self)) }
 
-  /// If this is true, others wait behind the member until it is false.
+  /// Whether the group has a slot. If so, others wait behind the member until ``change(to:)`` reports that it has none.
   var isLeft: Bool {
     let (_, former) = state.compareExchange(expected: Self.left, desired: Self.awaited, ordering: .relaxed)
     return former != Self.full
@@ -104,9 +104,9 @@ extension GroupEngine {
         state.room = room
         keys.room = room
         _ = room.change(to: state.schedule.spareSlots > 0)
-        if let flow { state.schedule.ready.flows.setFlow(flow, ofKeyed: ObjectIdentifier(member)) }
+        if let flow { state.schedule.keyedFlows[ObjectIdentifier(member)] = flow }
         let number = state.schedule.ready.makeNumber()
-        state.givingSlots(of: room, &table) { keys.enter(&$0, at: room.place, number: number, priority, &effects) }
+        state.givingSlots(of: room, &table) { keys.enter(&$0, at: room.place, priority, number: number, &effects) }
         if table.state(of: keys)?.isCalled == true { effects.append(.call(keys, isAnswered: false)) }
       }
     }
@@ -138,7 +138,7 @@ extension GroupEngine {
         while state.schedule.isCalledNext, let next = state.schedule.popCalled(), !table.recall(next) {}
         _ = room.change(to: state.schedule.spareSlots > 0)
       }
-      if forGood { state.schedule.ready.flows.removeKeyed(ObjectIdentifier(member)) }
+      if forGood { state.schedule.takeKeyedFlow(of: member) }
       state.givingSlots(of: room, &table) {
         keys.leave(&$0, forGood: forGood, unlessHeld: unlessHeld, &effects)
       }

@@ -13,6 +13,8 @@ struct GroupSchedule {
   var ready = ReadyList()
   /// The members that have been called, and need a slot to take their keys.
   var called = RankedList<KeyRequest>()
+  /// The flows of members that wait for their keys. The members retain them.
+  var keyedFlows: [ObjectIdentifier: ExclusivityKey] = [:]
   /// The members that have a slot, and their keys with it, and wait for a runner to start them.
   var granted = ArrayDeque<HandOut>()
   /// The cancelled members that wait to be started. They finish at once, so neither the limit nor a suspension applies.
@@ -57,8 +59,8 @@ struct GroupSchedule {
 
   // MARK: The life of the group
 
-  /// Begins to start the group, until ``endAddition(skipped:)``. Returns whether members have keys, so that none starts
-  /// during the offer. Nil if the group has been started before.
+  /// Starts the group, which does not end before ``endAddition(skipped:)``. Returns whether members have keys, so that none
+  /// starts while they arrive. Nil if the group has been started before.
   mutating func start(_ group: GroupOperation, in queue: GroupQueue, draining: Bool) -> Bool? {
     guard case .gathering(let needTurns) = life else { return nil }
     life = draining ? .running(group, queue) : .starting(group, queue)
@@ -221,7 +223,7 @@ struct GroupSchedule {
       ready.slotsTaken += 1
       next = HandOut(member: member, rank: rank)
     }
-    // The observers of a cancelled member are called before the last slot is used, and not beside its member.
+    // With one slot left, a cancelled member requests no runner, which would take another member beside its observers.
     if next?.hasSlot == true || limit < 0 || ready.slotsTaken + 1 < limit { next?.runner = requestRunner() }
     return next
   }

@@ -35,11 +35,27 @@ extension GroupSchedule {
   /// Gives a slot to a member that has taken its keys.
   mutating func grantSlot(to member: AsyncOperation, _ keys: KeyRequest) {
     ready.slotsTaken += 1
-    ready.flows.startKeyed(ObjectIdentifier(member))
+    let index = takeKeyedFlow(of: member).map { ready.flows.index(of: $0) }
+    ready.flows.start(ObjectIdentifier(member), at: index)
     granted.append(HandOut(member: member, keys: keys))
   }
 
+  @discardableResult
+  mutating func takeKeyedFlow(of member: AsyncOperation) -> ExclusivityKey? {
+    keyedFlows.isEmpty ? nil : keyedFlows.removeValue(forKey: ObjectIdentifier(member))
+  }
+
   // MARK: Members without keys
+
+  /// Gives a spare slot to a new member. Returns whether there is one.
+  mutating func takeSpareSlot() -> Bool {
+    guard spareSlots > 0, startObstacles == 0, arrivals == 0, !isDraining else { return false }
+    beginAddition(of: 1)
+    endAddition()
+    ready.slotsTaken += 1
+    ready.flows.startWithoutFlow()
+    return true
+  }
 
   /// Gives the free slots to the first ready members. Returns whether a member that waits for no more than a slot has one,
   /// or will have one that is being returned.

@@ -47,7 +47,7 @@ struct RoomWaiters {
     return watching[count]?.removeValue(forKey: ticket) ?? adding[count]?.removeValue(forKey: ticket)
   }
 
-  /// Returns the tasks for which there is room. Below larger numbers than the two counts, there was room before.
+  /// Returns the tasks for which there is room now. Tasks that wait below a larger number than `previous` had room before.
   mutating func take(downTo members: Int, from previous: Int) -> [Waiter] {
     if isEmpty || members >= previous { return [] }
     var taken: [Waiter] = []

@@ -54,7 +54,7 @@ import Foundation
   /// Nil if the operation has no keys, or has ended.
   var turn: KeyRequest?
   /// Nil if the operation has keys, whose request is its work, if no task has worked for it, or when it has ended.
-  private var keylessWork: Work?
+  var keylessWork: Work?
   /// Works for the operation. Cancelled with it, and at its end. Kept after that, because the work may continue.
   var task: Task<Void, Never>?
   /// When the operation was added, began to wait for its keys or a slot, was started, or proceeded to evaluating or executing.
