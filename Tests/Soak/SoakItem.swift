@@ -57,6 +57,8 @@ struct SoakItem: Sendable {
   var leadsToGhost = false
   var keys: [String] = []
   var policy = ExclusivityPolicy.wait
+  /// The limit and the weight of its claims, which may be extreme.
+  var claim = (limit: 1, weight: 1)
   var domain = 0
   var condition: Condition?
   /// In ticks.
@@ -86,6 +88,12 @@ struct SoakItem: Sendable {
 
   func sharesKey(with other: Self) -> Bool {
     other.index != index && other.domain == domain && other.keys.contains(where: keys.contains)
+  }
+
+  /// Whether both cannot hold a key together.
+  func excludes(_ other: Self) -> Bool {
+    let (sum, isTooLarge) = claim.weight.addingReportingOverflow(other.claim.weight)
+    return isTooLarge || sum > min(claim.limit, other.claim.limit)
   }
 
   func outcome(of inputs: [Int]) throws -> Int {

@@ -47,7 +47,13 @@ extension SoakPlan {
     guard one(of: 4), !surroundings.keys.isEmpty else { return }
     item.keys = Array(surroundings.keys.shuffled(using: &generator).prefix(item.isGroup ? 1 : number(1...2)))
     item.policy = one(of: 5) ? .drop : one(of: 7) ? .replace : .wait
+    if !item.isGroup, item.policy == .wait, one(of: 2) { item.claim = claim() }
     if surroundings.depth == 0, !item.isGroup, one(of: 3) { item.domain = 1 }
+  }
+
+  private mutating func claim() -> (limit: Int, weight: Int) {
+    let limit = [2, 3, .max - 1, .max][number(0...3)]
+    return (limit, [1, 2, limit - 1, limit][number(0...3)])
   }
 
   private mutating func addLeaf(_ surroundings: Surroundings) {

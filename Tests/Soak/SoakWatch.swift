@@ -83,7 +83,8 @@ final class SoakWatch: Sendable {
       holders[index] = Holder(index: index, operation: operation, around: around)
       return others
     }
-    for other in others where !outer.contains(other.index) && !plan.outer(of: other.index).contains(index) {
+    for other in others where item.excludes(plan.items[other.index]) {
+      if outer.contains(other.index) || plan.outer(of: other.index).contains(index) { continue }
       // In this order: then both were executing when the first was checked. A group that has timed out releases its
       // keys while its members drain.
       let isDraining = other.around.contains { $0.operation.isFinished && item.sharesKey(with: plan.items[$0.index]) }

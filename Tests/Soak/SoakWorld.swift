@@ -89,7 +89,12 @@ final class SoakWorld: @unchecked Sendable {
         }
       )
     )
-    own.exclusive(item.keys.map { ExclusivityKey($0) }, policy: item.policy, in: domains[item.domain])
+    let (keys, domain) = (item.keys.map { ExclusivityKey($0) }, domains[item.domain])
+    if item.claim.limit == 1 {
+      own.exclusive(keys, policy: item.policy, in: domain)
+    } else {
+      for key in keys { own.limited(key, to: item.claim.limit, weight: item.claim.weight, in: domain) }
+    }
     if let condition = item.condition { own.addCondition(make(condition, of: item)) }
     if let timeout = item.timeout { own.timeout = .milliseconds(timeout) }
     if item.waitsForGhost {

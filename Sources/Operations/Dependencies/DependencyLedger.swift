@@ -105,11 +105,8 @@ struct LedgerList<Entry: Identifiable<ObjectIdentifier>> {
   mutating func append(_ entry: Entry) { list.append(entry) }
 
   mutating func remove(_ identity: ObjectIdentifier) -> [Entry] {
-    var removed: [Entry] = []
-    list.removeAll { entry in
-      if entry.id == identity { removed.append(entry) }
-      return entry.id == identity
-    }
+    let removed = list.filter { $0.id == identity }
+    list.removeAll { $0.id == identity }
     return removed
   }
 

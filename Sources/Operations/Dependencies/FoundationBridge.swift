@@ -32,6 +32,8 @@ struct FoundationBridge {
   /// Gates that callers are opening and have not reported open.
   private(set) var openingGates: Int32 = 0
   private(set) var record = Record.unread
+  /// Called when the gates are open. Each resumes a thread that starts the operation by hand.
+  var waiters: [Waiter] = []
 
   var isOpening: Bool { openingGates > 0 }
 
@@ -62,8 +64,23 @@ struct FoundationBridge {
     return true
   }
 
-  /// Answers a check by Foundation or any other caller: part of opening the gate on this thread, or of a nudge, which
-  /// may be answered before an older answer is recorded.
+  /// Answers a check by Foundation or any other caller. If nothing is waited for any more, but an earlier answer was to
+  /// wait, there are three cases:
+  ///
+  ///     A: open gate ─▶ check ─▶ record ready
+  ///
+  /// 1. The check is a part of opening the gate on this thread. Foundation records the answer, and runs the operation.
+  ///
+  ///     A: open gate ─▶ check ──────────▶ record ready ─▶ report the gate open ─▶ nudge
+  ///     B:                    check ─▶ record ready
+  ///
+  /// 2. Another thread is opening the gate. Either may record its answer last, so that thread nudges in the end.
+  ///
+  ///     A: check (wait) ─────────────────────────────────▶ record wait
+  ///     B:               open gate ─▶ check ─▶ record ready              check ─▶ nudge
+  ///
+  /// 3. The gate is open. An older answer may have been recorded last, so the caller nudges. The check of a nudge itself is
+  ///    no reason for another one, and may be answered before an older answer is recorded.
   mutating func check(isWaiting: Bool, isOpener: @autoclosure () -> Bool, isNudge: @autoclosure () -> Bool) -> Readiness
   {
     if isWaiting { return .waiting(newGate: makeGate()) }

@@ -45,7 +45,7 @@ final class TaskWait: Equatable, @unchecked Sendable {
 
   func end() { WaitWatch.withWaits { _ = $0.remove(number) } }
 
-  var isRefusable: Bool { giveUp != nil && WaitWatch.withWaits { $0.contains(number) && refusal == nil } }
+  var isRefusable: Bool { giveUp != nil }
 
   func refuse(with error: OperationError) {
     let isRefused = WaitWatch.withWaits { waits in

@@ -28,6 +28,14 @@ extension WaitSnapshot {
 
     /// Whether members with such waits only are on a cycle of dependencies.
     var isOfDependencies: Bool { [.dependency, .member, .ownStart, .groupStart].contains(self) }
+
+    /// Whether an operation waits for this before it starts or goes on. A cancelled member still waits for its group.
+    var isOfStart: Bool {
+      switch self {
+      case .dependency, .slot, .key: true
+      case .groupStart, .member, .ownStart, .task, .user: false
+      }
+    }
   }
 
   enum Subject {
@@ -54,50 +62,43 @@ extension WaitSnapshot {
     var waits: [Wait] = []
     /// The number of waits that must end, or nil if all of them must.
     var needed: Int?
-    /// What must leave a key, because the weights and the limits of its holders differ.
-    var demand: KeyDemand?
     var place: WaitPlace?
     var stamp = Stamp()
 
     var operation: Operation? { if case .operation(let operation, _) = subject { operation } else { nil } }
+
+    /// Whether the node is something that operations or tasks use.
+    var isResource: Bool {
+      switch subject {
+      case .operation, .task: false
+      case .slots, .key, .room, .oneOf: true
+      }
+    }
   }
 }
 
 extension WaitSnapshot.Stamp {
   init(of operation: Operation) {
     if let own = operation as? AsyncOperation {
-      self = own.core.withLock { Self($0) }
+      self = own.core.withLock { core in
+        Self(phase: core.lifecycle.phase, edition: core.ledger.edition, isCancelled: core.lifecycle.isCancelled)
+      }
       if phase.wait == .slot { phase = own.phase }
     } else {
       phase = operation.isFinished ? .finished : operation.isExecuting ? .executing : .pending(.slot)
       isCancelled = operation.isCancelled
     }
   }
-
-  init(_ core: OperationCore) {
-    self.init(phase: core.lifecycle.phase, edition: core.ledger.edition, isCancelled: core.lifecycle.isCancelled)
-  }
 }
 
 extension AsyncOperation {
-  var groupInside: GroupOperation? { inside.last as? GroupOperation }
-
-  /// Whether this is a group that has not started and is not the private group of another operation.
-  var isPendingGroup: Bool {
-    if state != .pending { return false }
-    let outer = core.withLock { $0.outer }
-    return outer == nil || outer is GroupOperation
-  }
+  var groupInside: GroupOperation? { (inside.last ?? self) as? GroupOperation }
 
   /// The private operations inside each other that work for this one, down to the group that runs the members, if any.
   var inside: [AsyncOperation] {
-    if self is GroupOperation { return [self] }
-    return Array(
-      sequence(state: self) { (operation: inout AsyncOperation) -> AsyncOperation? in
-        guard !(operation is GroupOperation), let inner = operation.members.first else { return nil }
-        operation = inner
-        return inner
-      }
-    )
+    Array(sequence(first: self) { $0 is GroupOperation ? nil : $0.members.first }.dropFirst())
   }
+
+  /// Whether this is a group that has not started and is not the private group of another operation.
+  var isPendingGroup: Bool { state == .pending && !core.withLock { $0.isInside } }
 }

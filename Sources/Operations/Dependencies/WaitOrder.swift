@@ -6,7 +6,12 @@ struct WaitOrder {
   /// those that it waits for. On its cycle, every item waits for the next, and the last for the first. The cycle is
   /// empty for one item that is on none.
   private(set) var stuck: [(items: [Int], cycle: [Int])] = []
+  /// For each stuck item, the index of its set.
+  private(set) var setOf: [Int: Int] = [:]
   let dependents: [[Int]]
+  /// For each item, the number of those that it still needs.
+  private var missing: [Int]
+  private var demands: [Int: KeyDemand]
 
   /// An item needs all of the items that it waits for, the number in `needed`, or what its demand for a key says. All
   /// items that can complete after one rank of the items that wait for nothing precede those of the next rank. An item
@@ -20,38 +25,47 @@ struct WaitOrder {
     var dependents = [[Int]](repeating: [], count: waits.count)
     for (waiter, waited) in waits.enumerated() { for one in waited { dependents[one].append(waiter) } }
     self.dependents = dependents
-    var (missing, demands) = (waits.indices.map { min(needed($0) ?? .max, waits[$0].count) }, demands)
+    self.demands = demands
+    missing = waits.indices.map { min(needed($0) ?? .max, waits[$0].count) }
     let free = missing.indices.filter { missing[$0] == 0 }
-    var done = 0
-    for (_, free) in Dictionary(grouping: free, by: rank).sorted(by: { $0.key < $1.key }) {
-      order += free
-      while done < order.count {
-        for dependent in dependents[order[done]] where missing[dependent] > 0 {
-          missing[dependent] -= 1
-          if demands[dependent]?.end(of: order[done]) == true { missing[dependent] = 0 }
-          if missing[dependent] == 0 { order.append(dependent) }
-        }
-        done += 1
-      }
-    }
-    if order.count < waits.count { findCycles(waits, missing.indices.filter { missing[$0] > 0 }) }
+    for (_, free) in Dictionary(grouping: free, by: rank).sorted(by: { $0.key < $1.key }) { complete(free) }
+    if order.count < waits.count { findCycles(waits) }
   }
 
   var cycles: [[Int]] { stuck.map(\.cycle).filter { !$0.isEmpty } }
 
-  private mutating func findCycles(_ waits: [[Int]], _ items: [Int]) {
-    let unvisited = -1
-    var setOf = [Int?](repeating: nil, count: waits.count)
-    for item in items { setOf[item] = unvisited }
-    var (positions, seen) = (setOf, setOf.map { $0 == nil })
+  /// Returns the stuck items that can complete once one of them has ended.
+  func items(after ended: Int) -> ArraySlice<Int> {
+    var other = self
+    other.missing[ended] = 0
+    other.complete([ended])
+    return other.order[(order.count + 1)...]
+  }
+
+  private mutating func complete(_ items: [Int]) {
+    var done = order.count
+    order += items
+    while done < order.count {
+      for dependent in dependents[order[done]] where missing[dependent] > 0 {
+        missing[dependent] -= 1
+        if demands[dependent]?.end(of: order[done]) == true { missing[dependent] = 0 }
+        if missing[dependent] == 0 { order.append(dependent) }
+      }
+      done += 1
+    }
+  }
+
+  private mutating func findCycles(_ waits: [[Int]]) {
+    var isNew = missing.map { $0 > 0 }
     // In reverse, each set has an item that precedes all items of the sets that wait for it.
-    let left = postorder(from: items, isNew: { !exchange(&seen[$0], with: true) }, next: { dependents[$0] })
-    for root in left.reversed() where setOf[root] == unvisited {
+    let items = isNew.indices.filter { isNew[$0] }
+    let left = postorder(from: items, isNew: { exchange(&isNew[$0], with: false) }, next: { dependents[$0] })
+    for root in left.reversed() where setOf[root] == nil {
       var set = [root]
       setOf[root] = stuck.count
       var done = 0
       while done < set.count {
-        for next in waits[set[done]] where setOf[next] == unvisited {
+        for next in waits[set[done]] where missing[next] > 0 && setOf[next] == nil {
           setOf[next] = stuck.count
           set.append(next)
         }
@@ -59,8 +73,9 @@ struct WaitOrder {
       }
       // A walk along the waits inside the set enters a cycle, unless the set is one item that is on none.
       var path: [Int] = []
+      var positions: [Int: Int] = [:]
       var next = set.min()
-      while let item = next, positions[item] == unvisited {
+      while let item = next, positions[item] == nil {
         positions[item] = path.count
         path.append(item)
         next = waits[item].first { setOf[$0] == stuck.count }

@@ -5,19 +5,6 @@ enum WaitPlace {
   case queue(OperationQueue)
   case group(GroupOperation)
 
-  /// Nil if the operation does not know its queue.
-  init?(of operation: Operation) {
-    guard let own = operation as? AsyncOperation else { return nil }
-    let (outer, queue) = own.core.withLock { ($0.outer, $0.queue) }
-    if let group = outer as? GroupOperation {
-      self = .group(group)
-    } else if let queue {
-      self = .queue(queue)
-    } else {
-      return nil
-    }
-  }
-
   var id: ObjectIdentifier {
     switch self {
     case .queue(let queue): ObjectIdentifier(queue)
@@ -54,6 +41,14 @@ enum WaitPlace {
   var isFull: Bool {
     let (isSuspended, limit, operations) = slots
     return isSuspended || limit >= 0 && operations.count(where: \.usesSlot) >= limit
+  }
+}
+
+extension AsyncOperation {
+  /// Nil if the operation is in no group, and does not know its queue.
+  final var ownPlace: WaitPlace? {
+    let (outer, queue) = core.withLock { ($0.outer, $0.queue) }
+    return (outer as? GroupOperation).map { .group($0) } ?? queue.map { .queue($0) }
   }
 }
 

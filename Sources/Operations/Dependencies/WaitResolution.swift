@@ -1,12 +1,10 @@
 import Foundation
 
 extension WaitSnapshot {
-  /// A wait that can give way.
-  private enum Giver {
-    case task(TaskWait)
-    case keys(TaskKeys)
-    case operation(AsyncOperation)
-  }
+  /// A wait that can give way: that of a task, or else that of the node itself, for its keys or its start. Of waits that
+  /// began together, that of a task gives way.
+  private typealias Giver = (node: Int, wait: TaskWait?, rank: (time: Int, isTask: Int, number: Int))
+  private typealias Refusals = [ObjectIdentifier: (operation: AsyncOperation, error: OperationError)]
 
   /// Whether an operation waits, or a member of it, for more than a slot.
   func isSuspect(_ operation: AsyncOperation) -> Bool {
@@ -22,31 +20,26 @@ extension WaitSnapshot {
   /// to the next search.
   func giveWay() -> Bool {
     let order = order()
-    let stuck = order.stuck
-    if stuck.isEmpty { return false }
-    var setOf: [Int: Int] = [:]
-    for (index, set) in stuck.enumerated() { for item in set.items { setOf[item] = index } }
-    let current = current(of: stuck.flatMap(\.items))
+    if order.stuck.isEmpty { return false }
+    let current = current(of: order.stuck.flatMap(\.items))
     var isResolved: [Bool] = []
-    var refused: [ObjectIdentifier: (operation: AsyncOperation, error: OperationError)] = [:]
-    for (index, set) in stuck.enumerated() {
+    var refusals: Refusals = [:]
+    for (index, set) in order.stuck.enumerated() {
       let isCurrent = set.items.allSatisfy(current.contains)
-      let waited = Set(set.items.flatMap { nodes[$0].waits.compactMap { setOf[$0.node] } }).subtracting([index])
-      if isOfDependencies(set, setOf) {
-        let blocked = blocked(by: set, order.dependents, setOf)
+      let waits = set.items.flatMap { nodes[$0].waits }
+      let isOfDependencies = waits.allSatisfy { order.setOf[$0.node] != index || $0.kind.isOfDependencies }
+      if isOfDependencies, !set.cycle.isEmpty {
+        let blocked = blocked(by: set.items, order)
         isResolved.append(!blocked.isEmpty)
-        if !blocked.isEmpty, isCurrent { refuse(blocked, because: set.cycle, &refused) }
-      } else if waited.contains(where: { isResolved[$0] }) {
+        if isCurrent { refuse(blocked, because: set.cycle, &refusals) }
+      } else if waits.contains(where: { order.setOf[$0.node].map { $0 < index && isResolved[$0] } ?? false }) {
         isResolved.append(true)
       } else {
         // What waits for a cycle of which none can give way, such as one of plain operations, goes on waiting.
-        let mayGiveWay = !set.cycle.isEmpty
-        isResolved.append(
-          mayGiveWay && giveWay(set.items, order.dependents, isCurrent: isCurrent, setOf)
-        )
+        isResolved.append(!set.cycle.isEmpty && giveWay(set.items, order, isCurrent: isCurrent))
       }
     }
-    cancel(refused)
+    cancel(refusals)
     return isResolved.contains(true)
   }
 
@@ -54,49 +47,32 @@ extension WaitSnapshot {
 
   private static let searchesAtMost = 16
 
-  private func giveWay(_ items: [Int], _ dependents: [[Int]], isCurrent: Bool, _ setOf: [Int: Int]) -> Bool {
+  private func giveWay(_ items: [Int], _ order: WaitOrder, isCurrent: Bool) -> Bool {
     if let first = items.compactMap({ claimant(of: $0) }).filter(mayPass).compactMap(\.ticket).min() {
       if isCurrent { KeyRegistry.change { $0.prefer(first, &$1) } }
       return true
     }
-    let isInSet = { setOf[$0] == setOf[items[0]] }
-    let givers = items.flatMap { node in
-      self.givers(of: node, isInSet).map { (node: node, giver: $0.giver, rank: $0.rank) }
-    }
-    let latest = givers.sorted { $0.rank > $1.rank }
-    let helping = latest.prefix(Self.searchesAtMost).first { letsOtherEnd($0.node, dependents, setOf) }
+    let latest = items.flatMap { givers(of: $0, order) }.sorted { $0.rank > $1.rank }
+    let helping = latest.prefix(Self.searchesAtMost).first { letsOtherEnd($0.node, order) }
     guard let last = helping ?? latest.first else { return false }
-    guard isCurrent else { return true }
-    let reason = way(back: last.node, for: last.giver, isInSet)
-    switch last.giver {
-    case .task(let wait):
-      wait.refuse(with: OperationError(.waitCycle, "\(name(last.node)) would wait forever: it \(reason)."))
-    case .keys(let keys):
-      keys.cancel(with: OperationError(.waitCycle, "\(keys.quotedName) would wait forever: it \(reason)."))
-    case .operation(let operation):
-      let message = "\(operation.quotedName) did not run because it would wait forever: it \(reason)."
-      operation.refuse(with: OperationError(.waitCycle, message))
-    }
+    if isCurrent { refuse(last, order) }
     return true
   }
 
+  private func refuse(_ giver: Giver, _ order: WaitOrder) {
+    let operation = giver.wait == nil ? nodes[giver.node].operation as? AsyncOperation : nil
+    let result = operation == nil ? "would" : "did not run because it would"
+    let reason = sentence(of: cycle(from: giver, order))
+    let error = OperationError(.waitCycle, "\(name(giver.node)) \(result) wait forever: it \(reason).")
+    if let operation { return operation.refuse(with: error) }
+    if let wait = giver.wait { wait.refuse(with: error) } else { claimant(of: giver.node)?.cancel(with: error) }
+  }
+
   /// Whether the end of one node lets another operation or task of its set end or start.
-  private func letsOtherEnd(_ node: Int, _ dependents: [[Int]], _ setOf: [Int: Int]) -> Bool {
+  private func letsOtherEnd(_ node: Int, _ order: WaitOrder) -> Bool {
     // A cancelled member does not end before its group starts.
-    if nodes[node].operation.flatMap(WaitPlace.init)?.group?.state == .pending { return false }
-    var (ended, toDo) = (Set([node]), [node])
-    while let item = toDo.popLast() {
-      for other in dependents[item] where setOf[other] == setOf[node] && !ended.contains(other) {
-        let over = nodes[other].waits.map(\.node).filter { ended.contains($0) || setOf[$0] == nil }
-        var demand = nodes[other].demand
-        let isMet = over.contains { demand?.end(of: $0) == true }
-        guard isMet || over.count >= nodes[other].needed ?? nodes[other].waits.count else { continue }
-        if !isResource(other) { return true }
-        ended.insert(other)
-        toDo.append(other)
-      }
-    }
-    return false
+    if (nodes[node].operation as? AsyncOperation)?.ownPlace?.group?.state == .pending { return false }
+    return order.items(after: node).contains { order.setOf[$0] == order.setOf[node] && !nodes[$0].isResource }
   }
 
   /// Whether a claim passes those before it, which wait for a holder around it, or where no slot is free.
@@ -104,139 +80,102 @@ extension WaitSnapshot {
     guard let ticket = claimant.ticket else { return false }
     let (others, isInHolder) = KeyRegistry.withTable { $0.claimants(before: ticket) }
     return !others.isEmpty
-      && (isInHolder || others.allSatisfy { $0.operation.flatMap(WaitPlace.init)?.isFull == true })
+      && (isInHolder || others.allSatisfy { $0.operation?.ownPlace?.isFull == true })
   }
 
   private func claimant(of node: Int) -> KeyClaimant? {
     switch nodes[node].subject {
-    case .operation(let operation, _): (operation as? AsyncOperation)?.core.withLock { $0.turn }
+    case .operation(let operation, _): (operation as? AsyncOperation)?.core.withLock { $0.keys }
     case .task(let claimant): claimant
     case .slots, .key, .room, .oneOf: nil
     }
   }
 
-  /// The waits of a node for nodes of its set, by their begin. Of waits that began together, that of a task gives way.
-  private func givers(of node: Int, _ isInSet: (Int) -> Bool) -> [(
-    giver: Giver, rank: (time: Int, isTask: Int, number: Int)
-  )] {
-    let waits = nodes[node].waits.filter { isInSet($0.node) }
-    if waits.isEmpty { return [] }
+  private func began(_ operation: AsyncOperation) -> Int { operation.core.withLock { $0.since?.milliseconds ?? 0 } }
+
+  private func givers(of node: Int, _ order: WaitOrder) -> [Giver] {
+    let waits = nodes[node].waits.filter { order.setOf[$0.node] == order.setOf[node] }
     switch nodes[node].subject {
+    case _ where waits.isEmpty: return []
     case .task(let keys as TaskKeys) where keys.isWaiting:
-      return [(.keys(keys), (keys.began?.milliseconds ?? 0, 1, keys.ticket?.number ?? 0))]
+      return [(node, nil, (keys.began?.milliseconds ?? 0, 1, keys.ticket?.number ?? 0))]
     case .operation(let operation as AsyncOperation, _) where waits.contains { $0.kind.isOfStart }:
-      let (phase, isCancelled, since) = operation.core.withLock {
-        ($0.lifecycle.phase, $0.lifecycle.isCancelled, $0.since)
-      }
-      guard phase.wait != nil, !isCancelled else { return [] }
-      return [(.operation(operation), (since?.milliseconds ?? 0, 0, claimant(of: node)?.ticket?.number ?? node))]
+      if nodes[node].stamp.phase.wait == nil || nodes[node].stamp.isCancelled { return [] }
+      return [(node, nil, (began(operation), 0, claimant(of: node)?.ticket?.number ?? node))]
     case .operation, .task:
       return waits.compactMap { wait in
         guard case .task(let wait) = wait.kind, wait.isRefusable else { return nil }
-        return (.task(wait), (wait.began.milliseconds, 1, wait.number))
+        return (node, wait, (wait.began.milliseconds, 1, wait.number))
       }
     case .slots, .key, .room, .oneOf: return []
     }
   }
 
-  /// Says what a node waits for, along the shortest way back to the node.
-  private func way(back node: Int, for giver: Giver, _ isInSet: (Int) -> Bool) -> String {
-    var cameFrom: [Int: Int] = [:]
-    var toDo = [node]
+  /// The shortest cycle that begins with a wait.
+  private func cycle(from giver: Giver, _ order: WaitOrder) -> [Int] {
+    let waits = nodes[giver.node].waits.filter { giver.wait == nil || $0.kind == giver.wait.map(WaitKind.task) }
+    let second = Set(waits.map(\.node))
+    // The search goes back from the node.
+    var next: [Int: Int] = [:]
+    var found = [giver.node]
     var done = 0
-    search: while done < toDo.count {
-      let item = toDo[done]
-      done += 1
-      for (next, kind) in nodes[item].waits where isInSet(next) && cameFrom[next] == nil {
-        if item == node, case .task(let wait) = giver, kind != .task(wait) { continue }
-        cameFrom[next] = item
-        if next == node { break search }
-        toDo.append(next)
+    while !second.contains(found[done]) {
+      let dependents = order.dependents[found[done]]
+      for other in dependents where order.setOf[other] == order.setOf[giver.node] && next[other] == nil {
+        next[other] = found[done]
+        found.append(other)
       }
+      done += 1
     }
-    var path: [Int] = []
-    var item = cameFrom[node] ?? node
-    while item != node {
-      path.insert(item, at: 0)
-      item = cameFrom[item] ?? node
-    }
-    return sentence(of: [node] + path)
+    return [giver.node] + sequence(first: found[done]) { next[$0] }.prefix { $0 != giver.node }
   }
 
   // MARK: Cycles of dependencies
 
-  private func isOfDependencies(_ set: (items: [Int], cycle: [Int]), _ setOf: [Int: Int]) -> Bool {
-    !set.cycle.isEmpty
-      && set.items.allSatisfy { item in
-        nodes[item].waits.allSatisfy { setOf[$0.node] != setOf[item] || $0.kind.isOfDependencies }
-      }
-  }
-
   /// Returns the members on a cycle of dependencies, and those that depend on them, or else the operation on it that was
   /// added to a queue last.
-  private func blocked(by set: (items: [Int], cycle: [Int]), _ dependents: [[Int]], _ setOf: [Int: Int])
-    -> [AsyncOperation]
-  {
-    var (all, found, done) = (set.items, Set(set.items), 0)
-    while done < all.count {
+  private func blocked(by items: [Int], _ order: WaitOrder) -> [AsyncOperation] {
+    var found: Set<Int> = []
+    let all = postorder(from: items, isNew: { found.insert($0).inserted }) { item in
       // Cancelling a member does not cancel its group, so that only dependencies lead to the cycle.
-      let waiters = dependents[all[done]].filter { waiter in
-        setOf[waiter] != nil
-          && nodes[waiter].waits.contains { $0.node == all[done] && ($0.kind == .dependency || $0.kind == .ownStart) }
+      order.dependents[item].filter { waiter in
+        order.setOf[waiter] != nil
+          && nodes[waiter].waits.contains { $0.node == item && ($0.kind == .dependency || $0.kind == .ownStart) }
       }
-      all += waiters.filter { found.insert($0).inserted }
-      done += 1
     }
     let operations = all.filter { !nodes[$0].stamp.isCancelled }.compactMap { nodes[$0].operation as? AsyncOperation }
     // A member cannot finish before its group starts.
-    let starts = Set(set.items.filter(isStart).compactMap { nodes[$0].operation }.map { ObjectIdentifier($0) })
+    let starts = Set(items.filter(isStart).compactMap { nodes[$0].operation }.map { ObjectIdentifier($0) })
     let members = operations.filter { operation in
-      let (isMember, outer) = operation.core.withLock { ($0.engine != nil, $0.outer) }
-      return isMember && outer.map { !starts.contains(ObjectIdentifier($0)) } ?? true
+      operation.ownPlace?.group.map { !starts.contains(ObjectIdentifier($0)) } ?? false
     }
     if !members.isEmpty { return members }
-    let added = operations.map { operation in
-      (operation: operation, place: operation.core.withLock { ($0.queue != nil, $0.since?.milliseconds ?? 0) })
-    }
-    return added.filter(\.place.0).max { $0.place.1 < $1.place.1 }.map { [$0.operation] } ?? []
+    let enqueued = operations.filter { operation in operation.core.withLock { $0.queue != nil } }
+    return enqueued.max { began($0) < began($1) }.map { [$0] } ?? []
   }
 
-  private func refuse(
-    _ blocked: [AsyncOperation],
-    because cycle: [Int],
-    _ refused: inout [ObjectIdentifier: (operation: AsyncOperation, error: OperationError)]
-  ) {
+  private func refuse(_ blocked: [AsyncOperation], because cycle: [Int], _ refusals: inout Refusals) {
     let operations = cycle.compactMap { nodes[$0].operation }.withoutRepeats { ObjectIdentifier($0) }
     let names = operations.prefix(16).map(\.displayName)
     let others = operations.count - names.count
     let path = (names + (others > 0 ? ["… \(others) more …"] : []) + names.prefix(1)).joined(separator: " → ")
-    for operation in blocked where refused[ObjectIdentifier(operation)] == nil {
-      let place = WaitPlace(of: operation)?.name.map { " in “\($0)”" } ?? ""
+    for operation in blocked where refusals[ObjectIdentifier(operation)] == nil {
+      let place = operation.ownPlace?.name.map { " in “\($0)”" } ?? ""
       let error = OperationError(.dependencyCycle, "Dependency cycle\(place): \(path).")
-      refused[ObjectIdentifier(operation)] = (operation, error)
+      refusals[ObjectIdentifier(operation)] = (operation, error)
     }
   }
 
   /// Cancelling a group covers its members.
-  private func cancel(_ refused: [ObjectIdentifier: (operation: AsyncOperation, error: OperationError)]) {
-    let outermost = refused.values.map(\.operation).filter { operation in
+  private func cancel(_ refusals: Refusals) {
+    let outermost = refusals.values.map(\.operation).filter { operation in
       var outer = operation.core.withLock { $0.outer }
-      while let next = outer, refused[ObjectIdentifier(next)] == nil { outer = next.core.withLock { $0.outer } }
+      while let next = outer, refusals[ObjectIdentifier(next)] == nil { outer = next.core.withLock { $0.outer } }
       return outer == nil
     }
     for operation in outermost where operation.core.withLock({ $0.engine == nil }) {
-      if let error = refused[ObjectIdentifier(operation)]?.error { operation.refuse(with: error) }
+      if let error = refusals[ObjectIdentifier(operation)]?.error { operation.refuse(with: error) }
     }
-    AsyncOperation.cancelAll(outermost, because: { refused[ObjectIdentifier($0)].map { FailureReport([$0.error]) } })
-  }
-}
-
-extension WaitSnapshot.WaitKind {
-  /// Whether an operation waits for this before it starts or goes on. A cancelled member still waits for its group.
-  fileprivate var isOfStart: Bool {
-    switch self {
-    case .dependency, .slot, .key: true
-    case .groupStart, .member, .ownStart, .task, .user: false
-    }
+    AsyncOperation.cancelAll(outermost, because: { refusals[ObjectIdentifier($0)].map { FailureReport([$0.error]) } })
   }
 }

@@ -18,24 +18,12 @@ enum WaitWatch {
     }
   }
 
-  private struct Suspect {
-    let operation: WeakOperation
-    var schedule: Schedule
-  }
-
   private struct State {
     var waits = NumberedList<TaskWait>()
     /// Operations that wait while others may wait for them, and groups whose members wait.
-    var suspects: [ObjectIdentifier: Suspect] = [:]
+    var suspects: [ObjectIdentifier: (operation: WeakOperation, schedule: Schedule)] = [:]
     /// When the next timer fires. A timer for a later time may fire as well.
     var timerTime: Int?
-
-    /// Returns whether the caller must set a timer for this time.
-    mutating func needsTimer(at time: Int) -> Bool {
-      if let timerTime, timerTime <= time { return false }
-      timerTime = time
-      return true
-    }
   }
 
   static let firstInterval = 20
@@ -52,27 +40,31 @@ enum WaitWatch {
   }
 
   static func begin(_ wait: TaskWait) {
-    let time = wait.schedule.next
-    let needsTimer = state.withLock { state in
+    schedule { state in
       wait.number = state.waits.append(wait)
-      return state.needsTimer(at: time)
+      return wait.schedule.next
     }
-    if needsTimer { setTimer(at: time) }
   }
 
   /// Watches an operation as long as it waits, or its members wait, for more than a slot.
   static func watch(_ operation: AsyncOperation) {
-    let schedule = Schedule()
-    let needsTimer = state.withLock { state in
+    let suspect = (operation: WeakOperation(operation), schedule: Schedule())
+    schedule { state in
       // A released operation may have had the same address.
-      if let known = state.suspects[ObjectIdentifier(operation)], known.operation.operation != nil { return false }
-      state.suspects[ObjectIdentifier(operation)] = Suspect(operation: WeakOperation(operation), schedule: schedule)
-      return state.needsTimer(at: schedule.next)
+      if let known = state.suspects[ObjectIdentifier(operation)], known.operation.operation != nil { return nil }
+      state.suspects[ObjectIdentifier(operation)] = suspect
+      return suspect.schedule.next
     }
-    if needsTimer { setTimer(at: schedule.next) }
   }
 
-  private static func setTimer(at time: Int) {
+  /// Looks at the time that `change` returns, unless a timer fires before.
+  private static func schedule(_ change: (inout State) -> Int?) {
+    let time = state.withLock { state -> Int? in
+      guard let time = change(&state), time < state.timerTime ?? .max else { return nil }
+      state.timerTime = time
+      return time
+    }
+    guard let time else { return }
     queue.asyncAfter(deadline: .now() + .milliseconds(max(time - CoarseTime.now.milliseconds, 0) + 1)) { look() }
   }
 
@@ -90,17 +82,14 @@ enum WaitWatch {
     // At most a tenth of the time is spent on searches.
     let end = CoarseTime.now.milliseconds
     let earliest = end + (hasGivenWay ? firstInterval : max(firstInterval, (end - now) * 10))
-    let time = state.withLock { state -> Int? in
+    schedule { state in
       for var suspect in suspects where suspect.operation.operation.map(snapshot.isSuspect) == true {
         _ = suspect.schedule.isDue(at: now)
         let id = suspect.operation.id
         state.suspects[id] = state.suspects[id] ?? suspect
       }
       let times = state.waits.elements.map(\.schedule.next) + state.suspects.values.map(\.schedule.next)
-      guard let next = times.min() else { return nil }
-      let time = max(next, earliest)
-      return state.needsTimer(at: time) ? time : nil
+      return times.min().map { max($0, earliest) }
     }
-    if let time { setTimer(at: time) }
   }
 }

@@ -24,7 +24,9 @@ class Work: @unchecked Sendable {
     }
   }
 
-  final func setOuter(_ outer: Work) { KeyRegistry.withLock { self.outer = outer } }
+  final func setOuter(_ operation: AsyncOperation?) {
+    if let outer = operation?.core.withLock({ $0.work }) { KeyRegistry.withLock { self.outer = outer } }
+  }
 
   /// Without this, each task of a chain in which one begins the next would retain all tasks before it.
   private final func forgetEnded() {
@@ -71,7 +73,7 @@ extension AsyncOperation {
   /// The work of the operation's tasks. The operation has been started, or is about to enter the wait queues of its keys.
   final var ownWork: Work {
     let (work, outer) = core.withLock { ($0.makeWork(), $0.outer) }
-    if let around = outer?.core.withLock({ $0.work }) { work.setOuter(around) }
+    work.setOuter(outer)
     return work
   }
 }

@@ -30,18 +30,20 @@ private struct TracePage {
   func text(summary: String) -> String {
     let causes = Set(report.roots.map(\.operation))
     let stuck = records.filter { $0.finished == nil && causes.contains($0.name) }.map(\.id)
-    let date = Date.now.formatted(.iso8601.year().month().day().dateSeparator(.dash))
-    let time = Date.now.formatted(.iso8601.time(includingFractionalSeconds: false).timeSeparator(.colon))
+    let time = Date.now.formatted(.iso8601.dateTimeSeparator(.space))
     let timeline = TracePicture(records, now, width: 1000, stuck: Set(stuck)).text(hasLegend: false)
+    let legend = TracePicture.legend(of: timeline).map { kind, label in
+      #"<span><svg width="14" height="12"><path class="\#(kind)" d="M1 1h12v10h-12z"/></svg> \#(label)</span>"#
+    }
     return """
       <!DOCTYPE html>
       <html lang="en">
       <meta charset="utf-8">
       <meta name="viewport" content="width=device-width">
-      <title>\(title.inMarkup), \(date)</title>
+      <title>\(title.inMarkup), \(time.prefix(10))</title>
       <style>\(Self.style)</style>
       <h1>\(title.inMarkup)</h1>
-      <p>\(date) \(time) UTC
+      <p>\(time)
       \(summary.inMarkup)</p>
       <header>
         <input id="search" type="search" placeholder="Search by name ( / )"><output id="count"></output>
@@ -50,13 +52,14 @@ private struct TracePage {
       \(section("Not finished", report.entries.isEmpty ? [] : ["<pre>\(report.description.inMarkup)</pre>"]))
       \(section("Failures", failures.isEmpty ? [] : ["<ul>"] + failures + ["</ul>"]))
       <h2>Timeline</h2>
-      <p class="legend">\(legend(of: timeline))</p>
+      <p class="legend">\(legend.joined(separator: "\n"))</p>
       <div>\(timeline)</div>
       <h2>Graph</h2>
       <div>\(TraceGraph(records).text)</div>
       <script>
       const records = \(details)
-      \(Self.script)</script>
+      \(Self.script)
+      </script>
       </html>
 
       """
@@ -64,14 +67,6 @@ private struct TracePage {
 
   private func section(_ heading: String, _ lines: [String]) -> String {
     lines.isEmpty ? "" : "<h2>\(heading)</h2>\n" + lines.joined(separator: "\n")
-  }
-
-  private func legend(of timeline: String) -> String {
-    let kinds = TracePicture.legend.filter { timeline.contains("<rect class=\"\($0.0)\"") }
-    let items = kinds.map { kind, label in
-      #"<svg width="14" height="12"><path class="\#(kind)" d="M1 1h12v10h-12z"/></svg> \#(label)"#
-    }
-    return items.map { "<span>\($0)</span>" }.joined(separator: "\n")
   }
 
   // MARK: Failures and details
@@ -142,16 +137,14 @@ private struct TracePage {
 
   private static let script = """
     const shown = [...document.querySelectorAll("[data-id]")]
-    const search = document.getElementById("search"), details = document.getElementById("details")
+    const [search, count, details] = ["search", "count", "details"].map(id => document.getElementById(id))
     for (const element of shown) { element.tabIndex = 0; element.setAttribute("role", "button") }
     function find() {
       const text = search.value.toLowerCase()
       const hits = records.map(lines => lines[0][1].toLowerCase().includes(text))
       for (const element of shown) element.classList.toggle("other", !hits[element.dataset.id])
-      const first = text && shown.find(element => hits[element.dataset.id])
-      if (first) first.scrollIntoView({ block: "nearest" })
-      const count = hits.filter(Boolean).length
-      document.getElementById("count").textContent = text ? count + " of " + records.length : ""
+      if (text) shown.find(element => hits[element.dataset.id])?.scrollIntoView({ block: "nearest" })
+      count.textContent = text && hits.filter(Boolean).length + " of " + records.length
     }
     function select(id) {
       for (const element of shown) element.classList.toggle("selected", element.dataset.id === id)
@@ -159,29 +152,25 @@ private struct TracePage {
         arrow.classList.toggle("selected", arrow.dataset.ends.split(" ").includes(id))
       }
       details.hidden = id === undefined
-      details.replaceChildren()
-      for (const [label, text] of id === undefined ? [] : records[id].slice(1)) {
-        details.append(Object.assign(document.createElement("b"), { textContent: label }), text)
-      }
+      details.replaceChildren(...(details.hidden ? [] : records[id].slice(1)).flatMap(([label, text]) =>
+        [Object.assign(document.createElement("b"), { textContent: label }), text]))
     }
     document.addEventListener("click", event => {
       if (!details.contains(event.target)) select(event.target.closest("[data-id]")?.dataset.id)
     })
     document.addEventListener("keydown", event => {
-      const here = shown.indexOf(document.activeElement)
+      const step = { Enter: 0, " ": 0, ArrowDown: 1, ArrowUp: -1 }[event.key]
+      const here = shown.indexOf(document.activeElement), next = here < 0 ? undefined : shown[here + step]
       if (event.key === "Escape") return select()
       if (event.key === "/" && document.activeElement !== search) search.focus()
-      else if (here < 0) return
-      else if (event.key === "Enter" || event.key === " ") select(shown[here].dataset.id)
-      else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-        const next = shown[here + (event.key === "ArrowDown" ? 1 : -1)]
-        if (next) { next.focus(); select(next.dataset.id) }
+      else if (next) {
+        next.focus()
+        select(next.dataset.id)
       } else return
       event.preventDefault()
     })
     search.value = decodeURIComponent(location.hash.slice(1))
     search.addEventListener("input", find)
     find()
-
     """
 }

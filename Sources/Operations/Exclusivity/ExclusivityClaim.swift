@@ -76,7 +76,7 @@ extension AsyncOperation {
     policy: ExclusivityPolicy = .wait,
     in domain: ExclusivityDomain = .shared
   ) -> Self {
-    request(keys.map { KeyClaim(domain: domain, key: $0, limit: 1, policy: policy) })
+    addClaims(keys.map { KeyClaim(domain: domain, key: $0, limit: 1, policy: policy) })
   }
 
   /// Lets the operation execute alongside other operations that share the key, but not alongside an exclusive holder.
@@ -89,7 +89,7 @@ extension AsyncOperation {
   /// Operations that share the key do not overtake an exclusive operation that waits for it.
   @discardableResult
   public final func shared(_ key: ExclusivityKey, in domain: ExclusivityDomain = .shared) -> Self {
-    request([KeyClaim(domain: domain, key: key)])
+    addClaims([KeyClaim(domain: domain, key: key)])
   }
 
   /// Lets holders whose weights add up to at most `limit` hold the key at once, in all queues and groups.
@@ -109,7 +109,7 @@ extension AsyncOperation {
     weight: Int = 1,
     in domain: ExclusivityDomain = .shared
   ) -> Self {
-    request([KeyClaim(domain: domain, key: key, limit: limit, weight: weight)])
+    addClaims([KeyClaim(domain: domain, key: key, limit: limit, weight: weight)])
   }
 
   /// Lets operations whose weights add up to at most `count` start under the key within any `interval`.
@@ -134,11 +134,11 @@ extension AsyncOperation {
     in domain: ExclusivityDomain = .shared
   ) -> Self {
     let throttle = KeyClaim(domain: domain, key: key, limit: count, weight: weight, interval: interval)
-    return request([KeyClaim(domain: domain, key: key), throttle])
+    return addClaims([KeyClaim(domain: domain, key: key), throttle])
   }
 
   @discardableResult
-  final func request(_ claims: [KeyClaim], lends: Bool = false) -> Self {
+  final func addClaims(_ claims: [KeyClaim], lends: Bool = false) -> Self {
     if claims.isEmpty { return self }
     let new = KeyRequest(of: self, lends: lends)
     let obstacle = core.withLock { core -> String? in
@@ -148,8 +148,8 @@ extension AsyncOperation {
           "has \(event) already and cannot be given the key \(claims[0].key.quoted). Add the keys before, or make a new "
           + "one."
       }
-      let request = core.turn ?? new
-      core.turn = request
+      let request = core.keys ?? new
+      core.work = request
       request.claims.add(claims)
       return request.claims.obstacle
     }

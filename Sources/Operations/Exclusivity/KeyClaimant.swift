@@ -57,14 +57,13 @@ class KeyClaimant: Work, @unchecked Sendable {
   /// What keeps the claimant from its keys, as it appears in a sentence.
   final var awaited: String {
     if let restraint { return restraint.description }
-    // A message of each of n claimants for n holders would take n² names.
-    let obstacles = KeyRegistry.withTable { table in
-      (ticket.map { table.obstacles(of: $0) } ?? []).map { ($0.obstacle, table.users(of: $0.obstacle, atMost: 8)) }
-    }
-    let keys = obstacles.filter { $0.1.total > 0 }.map { obstacle, users in
-      let (relation, rest) = (obstacle.areHolders ? ", held by " : " behind ", users.total - users.first.count)
-      let names = users.first.map(\.claimant).listed(\.quotedName) + (rest > 0 ? " and \(rest.others)" : "")
-      return "the key \(obstacle.key.quoted)" + relation + names
+    let keys = obstacles.compactMap { obstacle, _ -> String? in
+      // A message of each of n claimants for n holders would take n² names.
+      let (users, total) = KeyRegistry.withTable { $0.users(of: obstacle, atMost: 8) }
+      if users.isEmpty { return nil }
+      let names = users.map(\.claimant).listed(\.quotedName)
+      let others = total > users.count ? " and \((total - users.count).others)" : ""
+      return "the key \(obstacle.key.quoted)" + (obstacle.areHolders ? ", held by " : " behind ") + names + others
     }
     return keys.isEmpty ? "its keys" : keys.joined(separator: " and ")
   }

@@ -10,40 +10,35 @@ enum KeyRegistry {
   /// Accesses the table, and the state of requests, under the lock of the registry.
   static func withTable<Result>(_ body: (inout KeyTable) -> Result) -> Result {
     table.withLock { table in
-      table.enterEarlyHolders()
+      table.enterEarlyTasks()
       return body(&table)
     }
   }
 
   static func withLock<Result>(_ body: () -> Result) -> Result { table.withLock { _ in body() } }
 
-  /// Lets a task hold the only key that it requests, without an entry in the table. Returns false if the task must enter.
-  static func hold(_ keys: TaskKeys) -> Bool {
-    table.withLock { table in
-      // A throttled key has two claims. Comparing up to 32 keys takes less time than hashing one.
-      guard keys.claims.count == 1, table.early.count < 32 else { return false }
-      if keys.isInsideOther, keys.enclosing.contains(where: { _ in true }) { return false }
-      let id = keys.claims[0].id
-      if id.limit < .max || table.useIndices[id] != nil { return false }
-      if table.early.contains(where: { $0.claims[0].id == id }) { return false }
-      table.early.append(keys)
-      return true
-    }
+  /// Lets a task hold its only key, or wait for it, without an entry in the table. Nil if the task must enter the table.
+  static func arriveEarly(_ task: TaskKeys, mayWait: Bool = false) -> Bool? {
+    table.withLock { $0.arriveEarly(task, mayWait: mayWait) }
   }
 
-  /// Releases the key of a task that has not entered the table. Returns false if it has.
-  static func release(_ keys: TaskKeys) -> Bool {
-    let isEarly =
-      table.withLock { table in table.early.lastIndex { $0 === keys }.map { table.early.remove(at: $0) } } != nil
-    if isEarly { keys.end() }
-    return isEarly
+  /// Releases the keys of a task. Those that still use them inside the task keep them until they end.
+  static func release(_ task: TaskKeys) {
+    var next: TaskKeys?
+    let ticket = table.withLock { table in
+      if task.ticket == nil { next = table.leaveEarly(task) }
+      return task.ticket
+    }
+    if let ticket { return change { table, effects in table.leave(ticket, lends: true, &effects) } }
+    task.end()
+    next?.call(isAnswered: true)
   }
 
   /// Changes the table, and carries out the effects after releasing the lock.
   static func change<Result>(_ body: (inout KeyTable, inout [KeyTable.Effect]) -> Result) -> Result {
     var effects: [KeyTable.Effect] = []
     let result = change(&effects, body)
-    if !effects.isEmpty { carryOut(effects) }
+    if !effects.isEmpty { perform(effects) }
     return result
   }
 
@@ -53,10 +48,10 @@ enum KeyRegistry {
     _ body: (inout KeyTable, inout [KeyTable.Effect]) -> Result
   ) -> Result {
     table.withLock { table in
-      table.enterEarlyHolders()
+      table.enterEarlyTasks()
       table.now = CoarseTime.now.milliseconds
       let result = body(&table, &effects)
-      if let deadline = table.deadline, deadline < table.timerTime ?? .max {
+      if let deadline = table.calls.first?.until, deadline < table.timerTime ?? .max {
         table.timerTime = deadline
         effects.append(.setTimer(max(deadline - table.now, 0)))
       }
@@ -83,7 +78,7 @@ enum KeyRegistry {
   }
 
   @inline(never)  // Otherwise each kind of change would contain it.
-  static func carryOut(_ effects: [KeyTable.Effect]) {
+  static func perform(_ effects: [KeyTable.Effect]) {
     for effect in effects {
       switch effect {
       case .call(let claimant, let isAnswered): claimant.call(isAnswered: isAnswered)

@@ -20,12 +20,13 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   // MARK: An operation of a queue, without a lock held
 
-  /// Enters the wait queues, or returns to them. A later turn is reported to ``AsyncOperation/turnHasCome(holdingKeys:)``.
-  func request() -> KeyState {
+  /// Enters the wait queues, or returns to them. Keys that become free later are reported to
+  /// ``AsyncOperation/keysAreFree(areHeld:)``.
+  func enterWaitQueues() -> KeyState {
     guard let owner else { return .waiting }
     let (phase, queue) = owner.core.withLock { ($0.lifecycle.phase, $0.queue) }
     // In a pause, the operation keeps its slot.
-    if case .paused = phase { return arrive(owner, at: .none) }
+    if case .paused = phase { return arrive(owner, at: .started) }
     return arrive(owner, at: .queue(ObjectIdentifier(queue ?? self)))
   }
 
@@ -34,7 +35,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   }
 
   /// Takes all keys of an operation that has been started, or lets it wait for its turn. Returns whether it took them.
-  func take() -> Bool { owner.map { arrive($0, at: .none).isHolding } ?? false }
+  func take() -> Bool { owner.map { arrive($0, at: .started).isHolding } ?? false }
 
   private func arrive(_ owner: AsyncOperation, at place: KeyPlace) -> KeyState {
     var state: KeyState?
@@ -86,7 +87,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
       if forGood, ticket == nil { ticket = table.makeTicket() }
       return
     }
-    if unlessHeld, state.isHolding || (!forGood && table.entries[ticket.place].place == .none) { return }
+    if unlessHeld, state.isHolding || (!forGood && table.entries[ticket.place].place == .started) { return }
     if forGood { table.leave(ticket, lends: lends, &effects) } else { table.stepAside(ticket, &effects) }
   }
 
@@ -111,7 +112,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   override func call(isAnswered: Bool) {
     guard let owner else { return }
-    if room == nil { return owner.turnHasCome(holdingKeys: isAnswered) }
+    if room == nil { return owner.keysAreFree(areHeld: isAnswered) }
     if isAnswered { return owner.noteKeyWait() }
     // In a trampoline, because others may be called if the group has no slot, and so on.
     if let engine = owner.core.withLock({ $0.engine }) { Trampoline.run { engine.wasCalled(owner, self) } }

@@ -53,15 +53,12 @@ public func withKeys<R>(
   try Task.checkCancellation()
   let wait = TaskWait.begin(.keys(keys))
   defer { wait?.end() }
-  if !KeyRegistry.hold(keys) { try await keys.take(within: waitLimit) }
-  defer { keys.release() }
-  return try await $currentWork.withValue(keys) { try await body() }
+  if KeyRegistry.arriveEarly(keys) != true { try await keys.take(within: waitLimit) }
+  defer { KeyRegistry.release(keys) }
+  return try await $currentWork.withValue(keys, operation: body)
 }
 
 final class TaskKeys: KeyClaimant, @unchecked Sendable {
-  /// A closure, because the program finds out the size of a continuation when it runs.
-  private typealias Resume = @Sendable (Result<Void, any Error>) -> Void
-
   private let taskClock: any Clock<Duration>
   private let givenName: String?
   private let function: StaticString
@@ -69,7 +66,7 @@ final class TaskKeys: KeyClaimant, @unchecked Sendable {
   /// The outcome of the wait for the keys. Nil until the wait has ended. Guarded by the lock of the registry.
   private var outcome: Result<Void, any Error>?
   /// Resumes the task if it was suspended. Constant once the wait has ended, when the caller of the table resumes the task.
-  private var resume: Resume?
+  private var resume: Waiter?
   /// When the task began to wait. Nil if its key was free.
   private(set) var began: CoarseTime?
 
@@ -89,12 +86,15 @@ final class TaskKeys: KeyClaimant, @unchecked Sendable {
   nonisolated(nonsending) func take(within limit: Duration?) async throws {
     began = .now
     let priority = Task.currentPriority
-    let isWaiting = KeyRegistry.change { table, effects in
-      let (outer, rank) = (table.tickets(around: self), priority.queuePriority.rawValue)
-      table.enter(self, inside: outer, priority: rank, lent: priority.lent, &effects)
-      return outcome == nil
-    }
-    if !isWaiting { return }
+    let isEarly = priority == .medium ? KeyRegistry.arriveEarly(self, mayWait: true) : nil
+    let holdsKeys =
+      isEarly
+      ?? KeyRegistry.change { table, effects in
+        let (outer, rank) = (table.tickets(around: self), priority.queuePriority.rawValue)
+        table.enter(self, inside: outer, priority: rank, lent: priority.lent, &effects)
+        return outcome != nil
+      }
+    if holdsKeys { return }
     let timer = limit.map { _ in ClockTimer() }
     defer { timer?.cancel() }
     if let limit, limit > .zero {
@@ -105,32 +105,27 @@ final class TaskKeys: KeyClaimant, @unchecked Sendable {
     let escalate = { @Sendable [self] (new: TaskPriority) in
       if new != priority { priorityDidChange(to: new.queuePriority, lent: new.lent) }
     }
-    try await lendingPriority(to: escalate) {
-      try await withTaskCancellationHandler {
-        try await withCheckedThrowingContinuation { continuation in
-          let result = KeyRegistry.withLock {
-            if outcome == nil { resume = { continuation.resume(with: $0) } }
-            return outcome
+    await lendingPriority(to: escalate) {
+      await withTaskCancellationHandler {
+        await withCheckedContinuation { continuation in
+          let isOver = KeyRegistry.withLock {
+            if outcome == nil { resume = { continuation.resume() } }
+            return outcome != nil
           }
-          if let result { continuation.resume(with: result) }
+          if isOver { continuation.resume() }
         }
       } onCancel: {
         fail(with: CancellationError())
       }
     }
-  }
-
-  /// Those that still use the keys inside the task keep them until they end.
-  func release() {
-    if KeyRegistry.release(self) { return }
-    KeyRegistry.change { table, effects in if let ticket { table.leave(ticket, lends: true, &effects) } }
+    try outcome?.get()
   }
 
   var isWaiting: Bool { KeyRegistry.withLock { outcome == nil } }
 
-  override func didTakeKeys() { outcome = .success(()) }
+  override func didTakeKeys() { if outcome == nil { outcome = .success(()) } }
 
-  override func call(isAnswered: Bool) { resume?(.success(())) }
+  override func call(isAnswered: Bool) { resume?() }
 
   /// Has no effect on a task that holds its keys.
   override func cancel(with error: OperationError?) { fail(with: error ?? CancellationError()) }
@@ -141,12 +136,12 @@ final class TaskKeys: KeyClaimant, @unchecked Sendable {
 
   /// Ends the wait, unless it has ended.
   private func fail(with error: any Error) {
-    let resume = KeyRegistry.change { table, effects -> Resume? in
+    let resume = KeyRegistry.change { table, effects -> Waiter? in
       if outcome != nil { return nil }
       outcome = .failure(error)
       if let ticket { table.leave(ticket, &effects) }
       return self.resume
     }
-    resume?(.failure(error))
+    resume?()
   }
 }

@@ -21,13 +21,13 @@ extension AsyncOperation {
     where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Bool {
     guard let cancellation = mark(reason, as: decision, in: engine, where: isIncluded) else { return false }
-    AsyncOperation.carryOut([cancellation])
+    AsyncOperation.announceAndEnd([cancellation])
     return true
   }
 
   /// Cancels the operation. One that was never added finishes.
   func cancelEvenIfUnused() {
-    let isUnused = claimIfFree()
+    let isUnused = takePlaceIfFree()
     cancel()
     if isUnused { startCancelled() }
   }
@@ -48,14 +48,15 @@ extension AsyncOperation {
     because reason: (AsyncOperation) -> FailureReport? = { _ in nil },
     where isIncluded: (OperationLifecycle.Phase) -> Bool = { _ in true }
   ) -> Int {
-    carryOut(operations.compactMap { $0.mark(reason($0), in: engine, where: isIncluded) })
+    announceAndEnd(operations.compactMap { $0.mark(reason($0), in: engine, where: isIncluded) })
   }
 
   /// Cancels the operations that do not work, and what does not work inside the others, at any depth, in one step. An
   /// operation that pauses does not work. Returns the number of cancelled operations, without those inside them.
   static func cancelWaiting(_ operations: [AsyncOperation], in engine: GroupEngine? = nil) -> Int {
     var rest = operations.map { (operation: $0, engine: engine) }
-    var (index, marked) = (0, [Cancellation]())
+    var marked: [Cancellation] = []
+    var index = 0
     while index < rest.count {
       let (operation, engine) = rest[index]
       index += 1
@@ -65,11 +66,11 @@ extension AsyncOperation {
         rest += operation.members.map { ($0, operation.engineOfMembers) }
       }
     }
-    return carryOut(marked)
+    return announceAndEnd(marked)
   }
 
   @discardableResult
-  private static func carryOut(_ marked: [Cancellation]) -> Int {
+  private static func announceAndEnd(_ marked: [Cancellation]) -> Int {
     // A plain operation may have been cancelled before, and its member not.
     let count = marked.map(\.operation).count { $0.represented === $0 || !$0.represented.isCancelled }
     // Each operation comes before its members, and its cancellation ends after theirs.
@@ -96,7 +97,7 @@ extension AsyncOperation {
     let phase: OperationLifecycle.Phase
     let observers: [OperationObserver]
     let trace: [OperationFollower]
-    let turn: KeyRequest?
+    let keys: KeyRequest?
     let task: Task<Void, Never>?
     let notice: OperationCore.WaitAction
     let inner: [AsyncOperation]
@@ -104,7 +105,7 @@ extension AsyncOperation {
     func announce() {
       for follower in trace { follower.noteCancellation() }
       Trampoline.isolate { for observer in observers { observer.didCancel?(operation) } }
-      if let turn { operation.leaveKeys(turn, forGood: true, unlessHeld: true) }
+      if let keys { operation.leaveKeys(keys, forGood: true, unlessHeld: true) }
     }
   }
 
@@ -124,7 +125,7 @@ extension AsyncOperation {
         phase: phase,
         observers: core.observers,
         trace: core.trace,
-        turn: core.turn,
+        keys: core.keys,
         task: core.task,
         notice: core.cancellationNotice(phase),
         inner: core.extras?.inner.map { [$0] } ?? []
@@ -138,11 +139,13 @@ extension AsyncOperation {
     cancellation.task?.cancel()
     if cancellation.phase.isExecuting { Trampoline.isolate { didCancel() } }
     super.cancel()
-    carryOut(cancellation.notice)
+    continueWait(cancellation.notice)
     switch cancellation.phase {
     case .suspended: finishUnexecuted()
     case .executing, .paused: if finishesWhenCancelled { finishBeforeMembers() }
-    case .pending, .preparing, .skipped, .ending, .finished: break
+    // The thread that starts, prepares or skips the operation ends it.
+    case .pending, .preparing, .skipped: break
+    case .ending, .finished: misuse("A cancellation counts only before the end of \(quotedName).")
     }
   }
 }

@@ -13,7 +13,9 @@ extension AsyncOperation {
     case nil: return false
     case .suspended: finishUnexecuted()
     case .executing, .paused: end(afterExecution: true, trace)
-    case .pending, .preparing, .skipped, .ending, .finished: break
+    // The thread that starts or prepares the operation ends it.
+    case .pending, .preparing: break
+    case .skipped, .ending, .finished: misuse("A finish counts only before the end of \(quotedName).")
     }
     return true
   }
@@ -50,23 +52,23 @@ extension AsyncOperation {
     Trampoline.isolate { didFinish() }
     let end = core.withLock { $0.complete() }
     if !isAfterExecution { willNotExecute() }
-    if let end { notifyOfEnd(end) } else { settleAfterObservers() }
+    if let end { notifyOfEnd(end) } else { notifyObserversAndClose() }
   }
 
-  private func settleAfterObservers() {
+  private func notifyObserversAndClose() {
     let (observers, engine) = core.withLock { core in
       defer { core.observers = [] }
       return (core.observers, core.engineToProcess)
     }
     if !observers.isEmpty { Trampoline.isolate { for observer in observers { observer.didFinish?(self) } } }
-    if let engine { engine.collect(self) } else { settle() }
+    if let engine { engine.collect(self) } else { close() }
   }
 
   /// Lets in what waits for the operation, its keys or its slot, which the group has allowed.
-  final func settle() {
-    // Once the operation has settled, `finished()` returns at once, and the keys must be free by then.
-    if let turn = core.withLock({ $0.turn }) { Trampoline.asOneCall { leaveKeys(turn, forGood: true) } }
-    notifyOfEnd(core.withLock { $0.settle() })
+  final func close() {
+    // Once the operation is closed, `finished()` returns at once, and the keys must be free by then.
+    if let keys = core.withLock({ $0.keys }) { Trampoline.asOneCall { leaveKeys(keys, forGood: true) } }
+    notifyOfEnd(core.withLock { $0.close() })
   }
 
   private func notifyOfEnd(_ end: OperationCore.End) {
@@ -80,7 +82,8 @@ extension AsyncOperation {
       Trampoline.asOneCall { for dependent in end.dependents { dependent.operation?.dependencyDidFinish() } }
     }
     for waiter in end.waiters.elements { waiter() }
-    end.keylessWork?.end()
+    // The table of keys ends a request, which may lend its keys.
+    if end.work?.claimant == nil { end.work?.end() }
     runner?.memberDidFinish(self, end)
     // After all that waits for the end, because it calls code of the user.
     end.task?.cancel()
@@ -88,10 +91,10 @@ extension AsyncOperation {
     for case .foreign(_, let relay) in end.dependencies { relay.stop() }
   }
 
-  /// Calls `waiter` after the observers, and returns its number, or calls it at once if the operation has settled.
+  /// Calls `waiter` after the observers, and returns its number, or calls it at once if the operation is closed.
   @discardableResult
   final func whenFinished(_ waiter: @escaping @Sendable () -> Void) -> Int? {
-    let number = core.withLock { $0.isSettled ? nil : $0.waiters.append(waiter) }
+    let number = core.withLock { $0.isClosed ? nil : $0.waiters.append(waiter) }
     if number == nil { waiter() }
     return number
   }
@@ -139,16 +142,16 @@ extension AsyncOperation {
   ///   ``OperationError/Code/timedOut``. Otherwise, an ``AggregateError`` for a group or for several errors, the error
   ///   itself for a single error, or `CancellationError` if the operation was cancelled and has no error.
   public final func completed() async throws {
-    try await settled()
+    try await awaitEnd()
     if let error = outcomeError { throw error }
   }
 
-  /// Throws only if the operation has not settled, because the task is cancelled or would wait forever.
-  func settled() async throws {
-    if core.withLock({ $0.isSettled }) { return }
+  /// Throws only if the operation is not closed, because the task is cancelled or would wait forever.
+  func awaitEnd() async throws {
+    if core.withLock({ $0.isClosed }) { return }
     let wait = await lendingPriority(to: escalatePriority) { await waitForEnd() }
     try wait?.throwIfRefused()
-    if core.withLock({ !$0.isSettled }) { throw CancellationError() }
+    if core.withLock({ !$0.isClosed }) { throw CancellationError() }
   }
 
   var outcomeError: (any Error)? {

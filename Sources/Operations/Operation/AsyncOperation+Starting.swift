@@ -2,50 +2,50 @@ import Foundation
 
 extension AsyncOperation {
   /// Starts or resumes a member that holds its keys. Returns false if it waits for a new dependency, or was ended.
-  func startAsMember(by runner: GroupRunner?, number: Int? = nil, hasSlot: Bool = true) -> Bool {
+  func startInPlace(by runner: GroupRunner?, number: Int? = nil, hasSlot: Bool = true) -> Bool {
     let action = core.withLock { $0.start(by: runner, number: number, hasSlot: hasSlot) }
     if case .ignore = action { return false }
-    carryOut(action)
+    continueStart(action)
     return true
   }
 
   /// Handles a start by hand while dependencies are counted, and returns whether the operation was started. Otherwise
   /// the count is now zero, and the caller must start it again.
   func startUnready() -> Bool {
-    let turn = core.withLock { $0.lifecycle.phase == .pending(.turn) ? $0.turn : nil }
+    let keys = core.withLock { $0.lifecycle.phase == .pending(.keys) ? $0.keys : nil }
     let unfinished = dependencies.filter { !$0.isFinished }
-    if unfinished.isEmpty, turn == nil {
+    if unfinished.isEmpty, keys == nil {
       // The dependencies have finished, but the last of them has not notified this operation yet. A thread that waited
       // for them with `waitUntilFinished` can get here first.
-      carryOut(core.withLock { $0.countDown(by: $0.ledger.remaining) })
+      continueWait(core.withLock { $0.countDown(by: $0.ledger.remaining) })
       return false
     }
     // A queue may start an operation that has just gained a dependency. Foundation runs it, and so does this method.
     guard OperationQueue.current?.operations.contains(where: { $0 === self }) == true else {
-      if unfinished.isEmpty, let turn {
-        misuse("\(quotedName) is not ready: it waits for \(turn.goal). Leave it to its queue, which starts it then.")
+      if unfinished.isEmpty, let keys {
+        misuse("\(quotedName) is not ready: it waits for \(keys.goal). Leave it to its queue, which starts it then.")
       }
       misuse(
         "\(quotedName) is not ready: it waits for \(unfinished.quotedNames). Add it to a queue, which starts it when they "
           + "have finished, or start it after them."
       )
     }
-    carryOut(core.withLock { $0.start() })
+    continueStart(core.withLock { $0.start() })
     return true
   }
 
-  func carryOut(_ action: OperationCore.StartAction) {
+  func continueStart(_ action: OperationCore.StartAction) {
     switch action {
     case .execute(let observers, let hasTimeout, let trace): execute(observers, hasTimeout: hasTimeout, trace)
     case .prepare: prepareInputs()
-    case .takeTurn(let turn): take(turn)
+    case .takeKeys(let keys): take(keys)
     case .resume(let pause): pause.resume()
     case .skip: finishUnexecuted()
     case .leaveQueue:
       // The thread that ended the operation has called it.
       super.completionBlock = nil
       super.start()
-    case .ignore, .notReady, .awaitGate: break
+    case .ignore: break
     case .refuse: misuse("\(quotedName) has been started before. An operation runs once: make a new one.")
     case .isMember:
       misuse("\(quotedName) is a member of a group, which starts it. Start the group, or add it to a queue.")
@@ -55,35 +55,30 @@ extension AsyncOperation {
   // MARK: Preparing
 
   /// Takes the keys of an operation that stays started while it waits for them.
-  private func take(_ turn: KeyRequest) {
-    if !turn.takeIfCalled() {
+  private func take(_ keys: KeyRequest) {
+    if !keys.takeIfCalled() {
       // Not before it must wait, because finding the place out takes long.
       keepPlace()
-      guard turn.take() else {
+      guard keys.take() else {
         noteKeyWait()
         if let limit = waitLimit, limit <= .zero { expire(after: limit) }
         return
       }
     }
-    if core.withLock({ $0.lifecycle.resume(after: .turn) }) { prepareInputs() }
+    if core.withLock({ $0.lifecycle.resume(after: .keys) }) { prepareInputs() }
   }
 
   func prepareInputs() {
-    let (action, inputs) = core.withLock { core in
-      if let extras = core.extras, extras.hasInputs {
-        return (OperationCore.StartAction?.none, (extras.conditions, extras.handOvers.entries, extras.spentTimeout))
-      }
-      return (core.execute(), ([], [], nil))
+    let (conditions, handOvers, timeout) = core.withLock { core in
+      (core.extras?.conditions ?? [], core.extras?.handOvers.entries ?? [], core.extras?.spentTimeout)
     }
-    if let action { return carryOut(action) }
-    let (conditions, handOvers, timeout) = inputs
     if let timeout { cancel(FailureReport([timeoutError(timeout)]), as: .timeout) }
     for input in handOvers {
       guard let cause = input.obstacle(input.producer) else { continue }
       cancel(with: OperationError.inputUnavailable(to: self, from: input.producer, because: cause))
       break
     }
-    if conditions.isEmpty { return handOver() }
+    if conditions.isEmpty { return transferInputsAndExecute() }
     let isSuspended = core.withLock { core in
       core.makeExtras().condition = conditions.first?.name
       return core.proceed(to: .suspended(.conditions))
@@ -95,7 +90,7 @@ extension AsyncOperation {
   private func evaluate(_ conditions: [OperationCondition]) {
     let place = keepPlace()
     let context = core.withLock { $0.extras?.context.take() }
-    startTask(priority: startPriority, in: context, while: .suspended(.conditions)) { [self] in
+    startTask(in: context, while: .suspended(.conditions)) { [self] in
       for condition in conditions {
         core.withLock { $0.makeExtras().condition = condition.name }
         do { try await condition.evaluate(self) } catch {
@@ -108,61 +103,66 @@ extension AsyncOperation {
         if core.withLock({ $0.lifecycle.phase != .suspended(.conditions) }) { return }
       }
       releaseTask()
-      place.run { if self.core.withLock({ $0.lifecycle.resume(after: .conditions) }) { self.handOver() } }
+      place.run {
+        if self.core.withLock({ $0.lifecycle.resume(after: .conditions) }) { self.transferInputsAndExecute() }
+      }
     }
   }
 
   /// Starts a task for work of the operation. Without a context, it has no task-local values of the current task.
+  ///
+  /// - Parameter priority: The least priority, or 0 for that of the place of the operation.
   func startTask(
-    priority: TaskPriority,
+    priority: UInt8 = 0,
     in context: TaskContext?,
     while phase: OperationLifecycle.Phase,
     _ body: @escaping @concurrent @Sendable () async -> Void
   ) {
-    let priority = max(priority, TaskPriority(rawValue: core.withLock { $0.lent }))
+    let (work, outer, runner, lent) = core.withLock { ($0.makeWork(), $0.outer, $0.runner, $0.lent) }
+    work.setOuter(outer)
+    let least = priority > 0 ? priority : startPriority(by: runner, inside: outer)
+    let priority = TaskPriority(rawValue: max(least, lent))
     if let context {
-      run(in: context) { adopt(Task(priority: priority, operation: body), while: phase) }
+      context.run {
+        $currentWork.withValue(work) { _ = adopt(Task(priority: priority, operation: body), while: phase) }
+      }
     } else {
-      let ownWork = ownWork
-      adopt(.detached(priority: priority) { await $currentWork.withValue(ownWork, operation: body) }, while: phase)
+      adopt(.detached(priority: priority) { await $currentWork.withValue(work, operation: body) }, while: phase)
     }
   }
 
-  /// Runs work of the operation on this thread, in a context of the work that created the operation.
-  func run(in context: TaskContext, _ work: () -> Void) {
+  /// Calls a closure of the user on this thread, as work of the operation, in the task of the context, which is cancelled
+  /// with the operation.
+  final func call(in context: TaskContext, _ body: () -> Void) {
+    if !adopt(context.task, while: .executing) { context.task.cancel() }
     let ownWork = ownWork
-    context.run { $currentWork.withValue(ownWork) { Trampoline.isolate(work) } }
+    context.run { $currentWork.withValue(ownWork) { Trampoline.isolate(body) } }
+    releaseTask()
   }
 
-  /// Calls a closure of the user, as ``run(in:_:)`` does, in a task that is cancelled with the operation. Without a
-  /// context, the current task has the task-local values.
-  func call<Value>(in context: TaskContext?, _ body: () -> Value) -> Value {
+  /// As the other method. Without a context, the current task has the task-local values.
+  final func call<Value>(in context: TaskContext?, _ body: () -> Value) -> Value {
     guard let context else { return body() }
-    if !adopt(context.task, while: .executing) { context.task.cancel() }
     var value: Value?
-    run(in: context) { value = body() }
-    releaseTask()
-    guard let value else { misuse("A task context runs what it is given.") }
-    return value
+    call(in: context) { value = body() }
+    return value!  // The context traps if it cannot call the closure.
   }
 
   /// The priority of a task of this operation, which the thread that starts the operation creates.
-  final var startPriority: TaskPriority {
+  private func startPriority(by runner: GroupRunner?, inside outer: AsyncOperation?) -> UInt8 {
     // Any thread may start a member or an attempt.
-    let (runner, place) = core.withLock { ($0.runner, $0.place) }
-    if let runner { return runner.queue.quality(of: self).taskPriority }
-    if case .inside(let outer) = place { return outer.keepPlace().quality.taskPriority }
-    let priority = Task.currentPriority
-    return priority.rawValue == 0 ? .medium : priority
+    if let quality = runner?.queue.quality(of: self) ?? outer?.keepPlace().quality {
+      return quality.taskPriority.rawValue
+    }
+    let priority = Task.currentPriority.rawValue
+    return priority == 0 ? TaskPriority.medium.rawValue : priority
   }
 
   /// The runner that started the operation, if it is a member, or the one in which it runs, which is no group.
   final var enclosingRunner: GroupRunner? {
     var operation = self
     while true {
-      let (runner, outer) = operation.core.withLock { core -> (GroupRunner?, AsyncOperation?) in
-        if case .inside(let outer) = core.place { (nil, outer) } else { (core.runner, nil) }
-      }
+      let (runner, outer) = operation.core.withLock { ($0.runner, $0.isInside ? $0.outer : nil) }
       guard let outer else { return runner }
       operation = outer
     }
@@ -171,16 +171,18 @@ extension AsyncOperation {
   /// Whether the operation, which is a member, only begins work elsewhere, so that it needs no thread of its group.
   final var startsAnywhere: Bool { beginsElsewhere && core.withLock { $0.callsNoCodeAtStart } }
 
-  private func handOver() {
-    let handOvers = core.withLock { $0.extras?.handOvers.takeAll() ?? [] }
-    for handOver in handOvers {
+  private func transferInputsAndExecute() {
+    transferInputs()
+    continueStart(core.withLock { $0.execute() })
+  }
+
+  /// Releases the hand-overs, but no last reference to a producer, because the ledger still holds them.
+  private func transferInputs() {
+    for handOver in core.withLock({ $0.extras?.handOvers.takeAll() ?? [] }) {
       // An earlier hand-over may have ended the operation.
-      if core.withLock({ !$0.lifecycle.mayExecute }) { break }
+      if core.withLock({ !$0.lifecycle.mayExecute }) { return }
       handOver.transfer(handOver.producer, self)
     }
-    // The ledger still holds the producers, so this does not release the last reference to them.
-    _ = consume handOvers
-    carryOut(core.withLock { $0.execute() })
   }
 
   /// The first call must be on the thread that started the operation. The place is kept until the end, because
@@ -228,14 +230,15 @@ extension AsyncOperation {
   /// is not in `phase`. Holds the lock meanwhile, so that the end knows of each task that has begun, and of its work.
   @discardableResult
   func adopt(_ make: @autoclosure () -> Task<Void, Never>, while phase: OperationLifecycle.Phase) -> Bool {
-    var task: Task<Void, Never>?
-    let (former, isCancelled, lent) = core.withLock { core -> (Task<Void, Never>?, Bool, UInt8) in
-      guard core.lifecycle.phase == phase else { return (nil, false, 0) }
-      task = make()
-      return (exchange(&core.task, with: task), core.lifecycle.isCancelled, core.lent)
+    typealias Adoption = (task: Task<Void, Never>, former: Task<Void, Never>?, isCancelled: Bool, lent: UInt8)
+    let adoption = core.withLock { core -> Adoption? in
+      guard core.lifecycle.phase == phase else { return nil }
+      let task = make()
+      return (task, exchange(&core.task, with: task), core.lifecycle.isCancelled, core.lent)
     }
-    if isCancelled { task?.cancel() }
-    if lent > 0 { task?.raisePriority(to: TaskPriority(rawValue: lent)) }
-    return withExtendedLifetime(former) { task != nil }
+    guard let adoption else { return false }
+    if adoption.isCancelled { adoption.task.cancel() }
+    if adoption.lent > 0 { adoption.task.raisePriority(to: TaskPriority(rawValue: adoption.lent)) }
+    return true
   }
 }

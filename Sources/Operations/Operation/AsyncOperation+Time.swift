@@ -85,7 +85,7 @@ extension AsyncOperation {
     let (endsEarly, engine) = core.withLock { ($0.beginEarlyEnd(), $0.engine) }
     if endsEarly { return finishUnexecuted() }
     if let engine, let group = engine.owner {
-      _ = startAsMember(by: GroupRunner(for: engine, in: GroupQueue(of: group), clock: nil), hasSlot: false)
+      _ = startInPlace(by: GroupRunner(for: engine, in: GroupQueue(of: group), clock: nil), hasSlot: false)
     }
   }
 
@@ -93,10 +93,10 @@ extension AsyncOperation {
     let outer = core.withLock { $0.outer }
     // A private group starts its members when it has them all, and this is asked again.
     if outer?.core.withLock({ $0.isInside && $0.lifecycle.phase.isPending }) == true { return true }
-    let (phase, engine, turn) = core.withLock { ($0.lifecycle.phase, $0.engine, $0.turn) }
+    let (phase, engine, keys) = core.withLock { ($0.lifecycle.phase, $0.engine, $0.keys) }
     switch phase {
     case .pending(.slot):
-      return engine?.isAboutToStart(self, turn) ?? withSlots()?.contains(ObjectIdentifier(self)) ?? true
+      return engine?.isAboutToStart(self, keys) ?? withSlots()?.contains(ObjectIdentifier(self)) ?? true
     case .pending: return false
     // If its keys have been taken meanwhile, the thread that starts it ends it.
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return true
@@ -109,7 +109,7 @@ extension AsyncOperation {
     switch phase.wait {
     case .groupStart: return "the start of \(outer?.quotedName ?? "its group")"
     case .dependencies: return unfinishedDependencies.quotedNames
-    case .turn: return core.withLock { $0.turn }?.awaited ?? "its keys"
+    case .keys: return core.withLock { $0.keys }?.awaited ?? "its keys"
     case .conditions: return "its condition “\(core.withLock { $0.extras?.condition } ?? "")”"
     case .slot, .delay, nil:
       if let outer, outer.state == .pending { return "the start of \(outer.quotedName)" }
@@ -120,13 +120,13 @@ extension AsyncOperation {
 
   // MARK: The deadline
 
-  /// Starts the timer of the timeout, instead of the last timer, and returns whether the operation is executing.
+  /// Starts the timer of the timeout, instead of the last timer. Returns whether the operation, which has had a timeout, is
+  /// executing.
   @discardableResult
   func startDeadline() -> Bool {
     let timer = ClockTimer()
     let (isExecuting, timeout, previous) = core.withLock { core -> (Bool, Duration?, ClockTimer?) in
-      guard core.lifecycle.phase.isExecuting else { return (false, nil, nil) }
-      guard let extras = core.extras else { return (true, nil, nil) }
+      guard core.lifecycle.phase.isExecuting, let extras = core.extras else { return (false, nil, nil) }
       return (true, extras.timeout, exchange(&extras.deadline, with: extras.timeout == nil ? nil : timer))
     }
     previous?.cancel()
@@ -162,14 +162,14 @@ extension AsyncOperation {
     keepPlace()
     let time = ElapsedTime(clock)
     let pause = OperationPause(before: next, remaining: { duration - time.now }, resume: work)
-    let (isPaused, membership, turn) = core.withLock {
+    let (isPaused, membership, keys) = core.withLock {
       core -> (Bool, OperationCore.Membership?, KeyRequest?) in
       guard core.lifecycle.pause() else { return (false, nil, nil) }
       core.makeExtras().pause = pause
-      return (true, core.membership, core.turn)
+      return (true, core.membership, core.keys)
     }
     if !isPaused { return work() }
-    if let turn { leaveKeys(turn, forGood: false) } else { membership?.runner?.engine.releaseSlot(of: self) }
+    if let keys { leaveKeys(keys, forGood: false) } else { membership?.runner?.engine.releaseSlot(of: self) }
     if duration <= .zero { return changeWait { $0.delayIsOver() } }
     pause.timer.start(after: duration, on: clock) {
       if needsSlot { self.changeWait { $0.delayIsOver() } } else { work() }

@@ -4,15 +4,15 @@ extension AsyncOperation {
   // MARK: Adding
 
   /// Traps if the operation is already in a queue or a group, or has been started.
-  func claim(for queue: OperationQueue?) {
-    if let obstacle = take(for: queue) { misuse(cannotBeAdded(because: obstacle)) }
+  func takePlace(in queue: OperationQueue?) {
+    if let obstacle = obstacle(toPlaceIn: queue) { misuse(cannotBeAdded(because: obstacle)) }
   }
 
-  func claimIfFree(for queue: OperationQueue? = nil) -> Bool { take(for: queue) == nil }
+  func takePlaceIfFree(in queue: OperationQueue? = nil) -> Bool { obstacle(toPlaceIn: queue) == nil }
 
-  /// Claims the operation, or returns the reason why it cannot be added.
-  private func take(for queue: OperationQueue?) -> String? {
-    let (obstacle, trace) = core.withLock { ($0.claim(for: queue), $0.trace) }
+  /// Takes the place, or returns the reason why the operation cannot be added.
+  private func obstacle(toPlaceIn queue: OperationQueue?) -> String? {
+    let (obstacle, trace) = core.withLock { ($0.takePlace(in: queue), $0.trace) }
     if let obstacle { return obstacle }
     let queueFollowers = queue.map { QueueFollowers.of($0) } ?? []
     for follow in queueFollowers { follow(self) }
@@ -25,17 +25,17 @@ extension AsyncOperation {
     core.withLock { core in if case .none = core.place { core.lifecycle.phase.isPending } else { false } }
   }
 
-  /// Requests the turn. If the operation must wait, then adds the gate, before Foundation checks readiness. In this order,
-  /// a turn that comes at once needs no gate. Returns false if the operation was refused, as under the policy `.drop`.
+  /// Enters the wait queues of the keys. If the operation must wait, then adds the gate, before Foundation checks
+  /// readiness. In this order, keys that are free at once need no gate. Returns false if the operation was refused, as under the policy `.drop`.
   func prepareForQueue() -> Bool {
-    let (turn, gate) = core.withLock { core -> (OperationCore.WaitAction, Operation?) in
-      let turn = core.requestTurn()
-      if case .none = turn { return (turn, core.makeGateIfWaiting()) }
-      return (turn, nil)
+    let (action, gate) = core.withLock { core -> (OperationCore.WaitAction, Operation?) in
+      let action = core.waitForKeysInQueue()
+      if case .none = action { return (action, core.makeGateIfWaiting()) }
+      return (action, nil)
     }
     if let gate { super.addDependency(gate) }
-    guard case .requestTurn = turn else { return true }
-    carryOut(turn)
+    guard case .enterWaitQueues = action else { return true }
+    continueWait(action)
     if core.withLock({ $0.lifecycle.isCancelled && $0.lifecycle.hasFailed }) { return false }
     if let gate = core.withLock({ $0.makeGateIfWaiting() }) { super.addDependency(gate) }
     return true
@@ -73,7 +73,7 @@ extension AsyncOperation {
       super.addDependency(gate)
       recheckReadiness()
     }
-    carryOut(action)
+    continueWait(action)
     var isWaitedFor = true
     switch dependency {
     case .own(let operation): isWaitedFor = operation.core.withLock { $0.ledger.add(dependent: self) }.isWaitedFor
@@ -87,46 +87,46 @@ extension AsyncOperation {
 
   func dependencyDidFinish(count: Int = 1) { changeWait { $0.countDown(by: count) } }
 
-  func turnHasCome(holdingKeys: Bool) { changeWait { $0.turnHasCome(holdingKeys: holdingKeys) } }
+  func keysAreFree(areHeld: Bool) { changeWait { $0.keysAreFree(areHeld: areHeld) } }
 
   func changeWait(_ change: (inout OperationCore) -> OperationCore.WaitAction) {
     let (action, trace) = core.withLock { core in (change(&core), core.trace) }
     switch action {
     case .open, .notify, .startInside, .resume, .prepareInputs:
       for follower in trace { follower.noteTurn() }
-    case .none, .requestTurn, .withdrawTurn, .notifyOfCancellation: break
+    case .none, .enterWaitQueues, .leaveWaitQueues, .notifyOfCancellation: break
     }
-    carryOut(action)
+    continueWait(action)
   }
 
-  func carryOut(_ action: OperationCore.WaitAction) {
+  func continueWait(_ action: OperationCore.WaitAction) {
     switch action {
     case .none: break
-    case .requestTurn(let turn): request(turn)
-    case .withdrawTurn(let turn): leaveWaitQueues(of: turn)
+    case .enterWaitQueues(let keys): enterWaitQueues(of: keys)
+    case .leaveWaitQueues(let keys): leaveWaitQueues(of: keys)
     case .open(let gate): open(gate)
-    case .notify(let engine, _, let turn?): engine?.becameReady(self, turn)
+    case .notify(let engine, _, let keys?): engine?.becameReady(self, keys)
     case .notify(let engine, let number, nil): engine?.becameReady(self, number: number)
     case .notifyOfCancellation(let engine, let wasNotReady):
       engine.change { $0.wasCancelled(self, wasNotReady: wasNotReady) }
     // Avoids recursion, because the outer operation may finish, for which another operation may wait, and so on.
-    case .startInside: Trampoline.run { [self] in _ = startAsMember(by: nil) }
+    case .startInside: Trampoline.run { [self] in _ = startInPlace(by: nil) }
     case .resume(let pause):
       let place = keepPlace()
       // Blocking work may hold every thread of the shared pool, but not those of the timers.
       if place.queue == nil { DueWork.shared.add([pause.resume]) } else { place.run(pause.resume) }
     case .prepareInputs:
-      keepPlace().run { if self.core.withLock({ $0.lifecycle.resume(after: .turn) }) { self.prepareInputs() } }
+      keepPlace().run { if self.core.withLock({ $0.lifecycle.resume(after: .keys) }) { self.prepareInputs() } }
     }
   }
 
-  // MARK: The turn
+  // MARK: Keys
 
-  private func request(_ turn: KeyRequest) {
-    switch turn.request() {
+  private func enterWaitQueues(of keys: KeyRequest) {
+    switch keys.enterWaitQueues() {
     case .away, .waiting: noteKeyWait()
-    case .called: turnHasCome(holdingKeys: false)
-    case .holding, .replaced, .lending: turnHasCome(holdingKeys: true)
+    case .called: keysAreFree(areHeld: false)
+    case .holding, .replaced, .lending: keysAreFree(areHeld: true)
     }
   }
 
@@ -134,31 +134,31 @@ extension AsyncOperation {
   func noteKeyWait() {
     let trace = core.withLock { core in core.lifecycle.isCancelled ? [] : core.trace }
     if trace.isEmpty { return }
-    if phase.wait == .turn { for follower in trace { follower.noteKeyWait() } }
-    // Another thread may have recorded its turn before.
-    if phase.wait != .turn { for follower in trace { follower.noteTurn() } }
+    if phase.wait == .keys { for follower in trace { follower.noteKeyWait() } }
+    // Another thread may have recorded the end of the wait before.
+    if phase.wait != .keys { for follower in trace { follower.noteTurn() } }
   }
 
-  /// Another thread may have requested the turn again meanwhile.
-  private func leaveWaitQueues(of turn: KeyRequest) {
-    leaveKeys(turn, forGood: false, unlessHeld: true)
-    if core.withLock({ $0.lifecycle.phase == .pending(.turn) }) { request(turn) }
+  /// Enters them again if another thread has requested that meanwhile.
+  private func leaveWaitQueues(of keys: KeyRequest) {
+    leaveKeys(keys, forGood: false, unlessHeld: true)
+    if core.withLock({ $0.lifecycle.phase == .pending(.keys) }) { enterWaitQueues(of: keys) }
     changeWait { $0.requestSlotAgain() }
   }
 
-  func leaveKeys(_ turn: KeyRequest, forGood: Bool, unlessHeld: Bool = false) {
+  func leaveKeys(_ keys: KeyRequest, forGood: Bool, unlessHeld: Bool = false) {
     if let engine = core.withLock({ $0.engine }) {
-      engine.leave(turn, of: self, forGood: forGood, unlessHeld: unlessHeld)
+      engine.leave(keys, of: self, forGood: forGood, unlessHeld: unlessHeld)
     } else {
-      turn.leave(forGood: forGood, unlessHeld: unlessHeld)
+      keys.leave(forGood: forGood, unlessHeld: unlessHeld)
     }
   }
 
-  /// The phase, in which a member whose keys are not free waits for its turn and not for a slot.
+  /// The phase, in which a member whose keys are not free waits for them and not for a slot.
   var phase: OperationLifecycle.Phase {
-    let (phase, turn) = core.withLock { ($0.lifecycle.phase, $0.membership == nil ? nil : $0.turn) }
-    guard phase.wait == .slot, let turn, turn.waitsForKeys else { return phase }
-    return phase.isPending ? .pending(.turn) : .paused(.turn)
+    let (phase, keys) = core.withLock { ($0.lifecycle.phase, $0.membership == nil ? nil : $0.keys) }
+    guard phase.wait == .slot, let keys, keys.waitsForKeys else { return phase }
+    return phase.isPending ? .pending(.keys) : .paused(.keys)
   }
 
   // MARK: Notifying Foundation
@@ -183,7 +183,7 @@ extension AsyncOperation {
     let (nudges, waiters, action) = core.withLock { $0.gateDidOpen() }
     if nudges { nudge() }
     for waiter in waiters { waiter() }
-    carryOut(action)
+    continueWait(action)
   }
 
   /// Checks again whether Foundation must be nudged: the operation was enqueued, or a gate was added to it.
@@ -208,7 +208,7 @@ extension AsyncOperation {
   func awaitGate() {
     let opened = DispatchSemaphore(value: 0)
     let isOpening = core.withLock { core in
-      if core.bridge.isOpening { core.gateWaiters.append { opened.signal() } }
+      if core.bridge.isOpening { core.bridge.waiters.append { opened.signal() } }
       return core.bridge.isOpening
     }
     if isOpening { opened.wait() }

@@ -60,8 +60,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   }
 
   deinit {
-    guard var end = core.withLock({ $0.isSettled ? nil : $0.settle() }) else { return }
-    end.turn?.leave(forGood: true)
+    guard var end = core.withLock({ $0.isClosed ? nil : $0.close() }) else { return }
+    (end.work as? KeyRequest)?.leave(forGood: true)
     AsyncOperation.release(exchange(&end.dependencies, with: []))
     AsyncOperation.release(end.extras)
   }
@@ -119,9 +119,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     set {
       if newValue == super.queuePriority { return }
       super.queuePriority = newValue
-      let (wait, engine, turn) = core.withLock { ($0.lifecycle.phase.wait, $0.engine, $0.turn) }
-      if wait == .slot { engine?.moveMember(self, turn) }
-      turn?.priorityDidChange(to: newValue, lent: core.withLock { $0.lent })
+      let (wait, engine, keys) = core.withLock { ($0.lifecycle.phase.wait, $0.engine, $0.keys) }
+      if wait == .slot { engine?.moveMember(self, keys) }
+      keys?.priorityDidChange(to: newValue, lent: core.withLock { $0.lent })
     }
   }
 
@@ -174,15 +174,16 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// - Precondition: The operation is ready, is not executing, and is not a member of a group.
   public final override func start() {
     while true {
-      switch core.withLock({ $0.startByHand() }) {
-      case .notReady:
+      let (action, isBlocked, queue) = core.withLock { ($0.startByHand(), $0.isBlocked, $0.queue) }
+      if let action { return continueStart(action) }
+      if isBlocked {
         if startUnready() { return }
-      case .awaitGate:
+      } else if queue != nil, super.isReady {
         // Another thread has counted the last dependency and is notifying Foundation. An operation in a queue can start
         // once Foundation reports it ready. Any other one waits, because a third thread may be about to add the gate.
-        if core.withLock({ $0.queue != nil }), super.isReady { return carryOut(core.withLock { $0.start() }) }
+        return continueStart(core.withLock { $0.start() })
+      } else {
         awaitGate()
-      case let action: return carryOut(action)
       }
     }
   }

@@ -20,7 +20,7 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
 
   public override func execute() {
     if duration <= .zero { return finish() }
-    if core.withLock({ $0.engine != nil && $0.turn == nil }) {
+    if core.withLock({ $0.engine != nil && $0.keys == nil }) {
       pause(for: duration, before: "its end", needsSlot: false) { self.finish() }
     } else {
       timer.start(after: duration, on: clock) { self.finish() }

@@ -123,7 +123,7 @@ extension AsyncOperation {
     let (progress, isFinished) = core.withLock { core in
       let progress = core.extras?.progress ?? new
       core.makeExtras().progress = progress
-      return (progress, core.isSettled)
+      return (progress, core.isClosed)
     }
     if isFinished { progress.end() }
     let (engine, index) = core.withLock { ($0.engine, $0.memberIndex) }

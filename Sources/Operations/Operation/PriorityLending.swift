@@ -24,14 +24,14 @@ extension AsyncOperation {
     let change = core.withLock { core -> (Task<Void, Never>?, [DependencyLedger.Dependency], KeyRequest?)? in
       if priority.lent <= core.lent || core.lifecycle.phase.isOver { return nil }
       core.lent = priority.lent
-      return (core.task, core.ledger.dependencies.entries, core.turn)
+      return (core.task, core.ledger.dependencies.entries, core.keys)
     }
-    guard let (task, dependencies, turn) = change else { return }
+    guard let (task, dependencies, keys) = change else { return }
     task?.raisePriority(to: priority)
     let queuePriority = priority.queuePriority
     if queuePriority.rawValue > self.queuePriority.rawValue { self.queuePriority = queuePriority }
     // Passes the priority on to the holders of the keys, even if a subclass overrides the property.
-    turn?.priorityDidChange(to: self.queuePriority, lent: priority.lent)
+    keys?.priorityDidChange(to: self.queuePriority, lent: priority.lent)
     for case .own(let dependency) in dependencies { rest.append(dependency) }
     rest += members
   }

@@ -51,9 +51,9 @@ extension OperationContainer {
       let isNamed: Set = [ObjectIdentifier(operation)]
       group.engine.add(dependencies + [operation], skipping: .unnamed(except: isNamed), to: group)
     case .queue(let queue):
-      operation.claim(for: queue)
-      if dependencies.isEmpty { return queue.addClaimed(operation) }
-      queue.addClaimed(dependencies.filter { $0.claimIfFree(for: queue) } + [operation])
+      operation.takePlace(in: queue)
+      if dependencies.isEmpty { return queue.enqueue(operation) }
+      queue.enqueue(dependencies.filter { $0.takePlaceIfFree(in: queue) } + [operation])
     }
   }
 

@@ -8,15 +8,15 @@ extension OperationQueue {
   /// - Precondition: The operation has not been started and is in no queue or group. The package cannot detect that
   ///   Foundation's own methods added the operation to a queue. In that case, Foundation traps with its own message.
   public func addOperation(_ operation: AsyncOperation) {
-    if operation.claimIfFree(for: self) { return addClaimed(operation) }
-    let isClaimed = operation.core.withLock { $0.queue === self && $0.lifecycle.phase.isPending }
-    guard isClaimed, !operations.contains(where: { $0 === operation }) else { return operation.claim(for: self) }
+    if operation.takePlaceIfFree(in: self) { return enqueue(operation) }
+    let hasPlace = operation.core.withLock { $0.queue === self && $0.lifecycle.phase.isPending }
+    guard hasPlace, !operations.contains(where: { $0 === operation }) else { return operation.takePlace(in: self) }
     // An override of Foundation's `addOperation(_:)` has cast the operation and passed it to `super`. Foundation's
     // method for several operations does not call that override again.
     addOperations([operation], waitUntilFinished: false)
   }
 
-  func addClaimed(_ operation: AsyncOperation) {
+  func enqueue(_ operation: AsyncOperation) {
     // A rejected operation finishes at once, because the holder of its key may occupy the slot that it would wait for.
     guard operation.prepareForQueue() else { return operation.startCancelled() }
     addOperation(operation as Operation)
@@ -34,17 +34,17 @@ extension OperationQueue {
     var plain: Set<ObjectIdentifier> = []
     for operation in operations {
       if let own = operation as? AsyncOperation {
-        own.claim(for: self)
+        own.takePlace(in: self)
       } else if operation.isExecuting || operation.isFinished {
         misuse(operation.cannotBeAdded(because: "has been started"))
       } else if !plain.insert(ObjectIdentifier(operation)).inserted {
         misuse(operation.cannotBeAdded(because: "is in this call"))
       }
     }
-    addClaimed(operations)
+    enqueue(operations)
   }
 
-  func addClaimed(_ operations: [Operation]) {
+  func enqueue(_ operations: [Operation]) {
     let operations = operations.filter { operation in
       guard let own = operation as? AsyncOperation, !own.prepareForQueue() else { return true }
       own.startCancelled()
@@ -63,9 +63,9 @@ extension OperationQueue {
   /// Add plain Foundation operations separately, because the package cannot detect whether they are in a queue, nor
   /// whether Foundation's own methods added an `AsyncOperation` to another one: use this package's methods instead.
   public func addGraph(endingIn last: AsyncOperation) {
-    let dependencies = freeDependencies(of: last).filter { $0.claimIfFree(for: self) }
-    let isNew = last.isFree && !operations.contains(where: { $0 === last }) && last.claimIfFree(for: self)
-    addClaimed(dependencies + (isNew ? [last] : []))
+    let dependencies = freeDependencies(of: last).filter { $0.takePlaceIfFree(in: self) }
+    let isNew = last.isFree && !operations.contains(where: { $0 === last }) && last.takePlaceIfFree(in: self)
+    enqueue(dependencies + (isNew ? [last] : []))
   }
 
   /// Waits until the queue is empty or the waiting task is cancelled, without holding a thread.

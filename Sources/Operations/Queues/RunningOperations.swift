@@ -25,7 +25,7 @@ extension OperationContainer {
     if Task.isCancelled, operation.isFree { return operation.cancelEvenIfUnused() }
     await withTaskCancellationHandler {
       addWithDependencies(operation, for: currentWork)
-      do { try await operation.settled() } catch let error as OperationError { operation.refuse(with: error) } catch {}
+      do { try await operation.awaitEnd() } catch let error as OperationError { operation.refuse(with: error) } catch {}
     } onCancel: {
       operation.cancel()
     }

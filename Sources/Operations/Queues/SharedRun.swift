@@ -111,20 +111,16 @@ final class SharedRun<Output: Sendable>: Sendable {
     let result: Result<Output, any Error>
     do {
       guard let work = state.withLock({ $0.work }) else { throw CancellationError() }
-      try await work.operation.settled()
+      try await work.operation.awaitEnd()
       result = work.result
     } catch {
-      leave()
+      let abandoned = state.withLock { state in
+        state.callers -= 1
+        return state.callers == 0 ? state.work?.operation : nil
+      }
+      abandoned?.cancel()
       throw error
     }
     return try result.get()
-  }
-
-  private func leave() {
-    let abandoned = state.withLock { state in
-      state.callers -= 1
-      return state.callers == 0 ? state.work?.operation : nil
-    }
-    abandoned?.cancel()
   }
 }

@@ -59,7 +59,7 @@ extension OperationContainer {
       return try await $currentWork.withValue(slot) { try await body() }
     }
     let operation = make()
-    operation.request([KeyClaim](claims, in: domain), lends: true)
+    operation.addClaims([KeyClaim](claims, in: domain), lends: true)
     if let waitLimit { operation.waitLimit = waitLimit }
     if let flow { operation.flow = flow }
     operation.belong(to: work)

@@ -58,8 +58,8 @@ package struct DeadlineQueue<Deadline: Comparable & Sendable, Element> {
   }
 
   package mutating func removeAll() -> [Element] {
-    defer { (heap, elements) = ([], [:]) }
-    return heap.sorted().compactMap { elements[$0.number] }
+    let former = exchange(&elements, with: [:])
+    return exchange(&heap, with: []).sorted().compactMap { former[$0.number] }
   }
 
   private mutating func dropVacantPlaces() {

@@ -19,6 +19,8 @@ package struct Locked<Value>: @unchecked Sendable {
     }
   }
 
+  /// Calls `body` with the lock held. What `body` takes out of the value may be a last reference, whose release can call
+  /// code of the user. `body` therefore returns it, and the caller releases it without the lock.
   @inline(__always)
   package func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result

@@ -44,8 +44,8 @@ struct NumberedList<Element> {
   }
 
   mutating func removeAll() -> [Element] {
-    defer { (places, count) = ([], 0) }
-    return elements
+    count = 0
+    return exchange(&places, with: []).compactMap { $0.element }
   }
 
   private func position(of number: Int) -> Int? {

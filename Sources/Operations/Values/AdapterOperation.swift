@@ -31,24 +31,9 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
   /// Needs no lock: only one thread executes the operation, or finishes it unexecuted.
   private var transfer: (@Sendable (Source, Target) throws -> Void)?
 
-  /// Creates an adapter that requires the source to succeed.
-  ///
-  /// - Precondition: `source` and `target` are different operations, and `target` has not been started.
-  /// - Parameters:
-  ///   - source: The operation that the adapter waits for.
-  ///   - target: The operation that waits for the adapter. It is cancelled if the source was cancelled or has errors.
-  ///   - transfer: A closure that runs on the adapter's thread after the source has finished and before the target
-  ///     starts.
-  public convenience init(
-    from source: Source,
-    to target: Target,
-    _ transfer: @escaping @Sendable (Source, Target) throws -> Void
-  ) {
-    self.init(from: source, to: target, input: .required, transfer)
-  }
-
   /// Creates an adapter.
   ///
+  /// - Precondition: `source` and `target` are different operations, and `target` has not been started.
   /// - Parameters:
   ///   - source: The operation that the adapter waits for.
   ///   - target: The operation that waits for the adapter.
@@ -59,7 +44,7 @@ public final class AdapterOperation<Source: Operation, Target: Operation>: Async
   public init(
     from source: Source,
     to target: Target,
-    input policy: InputPolicy,
+    input policy: InputPolicy = .required,
     _ transfer: @escaping @Sendable (Source, Target) throws -> Void
   ) {
     self.source = source

@@ -71,7 +71,7 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
   /// wait with a `CancellationError`, and does not cancel the operation.
   public final var value: Output {
     get async throws {
-      try await settled()
+      try await awaitEnd()
       return try finalOutput
     }
   }

@@ -21,7 +21,8 @@
 /// The work inherits the task-local values of the task that creates the operation, such as the context of a log or a
 /// trace. An operation that is created outside of any task inherits none.
 open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked Sendable {
-  private let priority: TaskPriority?
+  /// 0 for that of the group or the thread. Not a `TaskPriority`, whose size the program finds out when it runs.
+  private let priority: UInt8
   private var body: (@Sendable () async throws -> Output)?
 
   /// Creates an operation for a subclass that overrides ``run()``.
@@ -29,7 +30,7 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
   /// - Parameter priority: The priority of the task. The default is that of the group or, in no group, of the thread that
   ///   starts the operation.
   public init(priority: TaskPriority? = nil) {
-    self.priority = priority
+    self.priority = priority?.rawValue ?? 0
     super.init(in: TaskContext())
   }
 
@@ -42,7 +43,7 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
     file: StaticString = #fileID,
     line: UInt = #line
   ) {
-    self.priority = priority
+    self.priority = priority?.rawValue ?? 0
     self.body = body
     super.init(in: TaskContext(), EventOrigin(file: file, line: line))
   }
@@ -66,23 +67,15 @@ open class TaskOperation<Output: Sendable>: ResultOperation<Output>, @unchecked 
 extension ResultOperation {
   /// Finishes with the result of a closure of the user. Without a `Result`, whose layout the program looks up when it runs.
   final func finish(byCalling body: () throws -> Output) {
-    var (output, failure) = (Output?.none, (any Error)?.none)
-    callInContext { do { output = try body() } catch { failure = error } }
+    var output: Output?
+    var failure: (any Error)?
+    call(in: context.take() ?? TaskContext(detached: ())) { do { output = try body() } catch { failure = error } }
     if let output { finish(returning: output) } else if let failure { finish(with: failure) }
   }
 
-  /// Calls a closure of the user, with the task-local values that it has, in a task that is cancelled with the operation.
-  final func callInContext(_ work: () -> Void) {
-    let own = context.take()
-    let context = own ?? TaskContext(detached: ())
-    if !adopt(context.task, while: .executing) { context.task.cancel() }
-    if own == nil { context.run(work) } else { run(in: context, work) }
-    releaseTask()
-  }
-
   /// Finishes with the result of `body` in a task. Cancelling the operation or the task also cancels the other.
-  final func finishByTask(priority: TaskPriority?, _ body: @escaping @Sendable () async throws -> Output) {
-    startTask(priority: priority ?? startPriority, in: context.take(), while: .executing) { [self] in
+  final func finishByTask(priority: UInt8 = 0, _ body: @escaping @Sendable () async throws -> Output) {
+    startTask(priority: priority, in: context.take(), while: .executing) { [self] in
       do {
         let output = try await withTaskCancellationHandler(operation: body) { cancel() }
         releaseTask()

@@ -27,13 +27,15 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
 
   /// Creates an operation that calls `transform` on the queue's thread.
   public init(_ transform: @escaping @Sendable (Input) throws -> Output) {
-    (isSynchronous, closure) = (true, transform)
+    isSynchronous = true
+    closure = transform
     super.init(in: TaskContext())
   }
 
   /// Creates an operation that calls `transform` in a task, which is cancelled with the operation.
   public init(_ transform: @escaping @Sendable (Input) async throws -> Output) {
-    (isSynchronous, asynchronousClosure) = (false, transform)
+    isSynchronous = false
+    asynchronousClosure = transform
     super.init(in: TaskContext())
   }
 
@@ -57,14 +59,18 @@ open class TransformOperation<Input: Sendable, Output: Sendable>: ResultOperatio
     guard let input else { return finish(with: inputMissingError) }
     if let closure = closure.take() { return finish(byCalling: { try closure(input) }) }
     let transform = asynchronousClosure.take() ?? { try await self.transform($0) }
-    finishByTask(priority: nil) { try await transform(input) }
+    finishByTask { try await transform(input) }
   }
 
   final override var finishesByItself: Bool { true }
 
   final override var beginsElsewhere: Bool { !isSynchronous && input != nil }
 
-  final override func willNotExecute() { (closure, asynchronousClosure, context) = (nil, nil, nil) }
+  final override func willNotExecute() {
+    closure = nil
+    asynchronousClosure = nil
+    context = nil
+  }
 }
 
 /// An operation with an input value. Another operation can pass the value: see <doc:PassingData>.

@@ -48,6 +48,16 @@ struct DebuggingStallsSnippets {
     }
   }
 
+  /// Returns the report on a cycle, of which one gives way soon, on a busy machine before the report is made.
+  private func report(ofACycleOf name: String, _ make: () async -> StallReport) async throws -> StallReport {
+    while true {
+      try Task.checkCancellation()
+      await queue.finished()
+      let report = await make()
+      if report.entries.contains(where: { $0.operation == name && $0.cause == .cycle }) { return report }
+    }
+  }
+
   #if !os(iOS) && !os(tvOS) && !os(watchOS) && !os(visionOS)
   /// In a separate process, because the signal is for the whole process.
   @Test func bySignal() async {
@@ -116,14 +126,11 @@ struct DebuggingStallsSnippets {
   }
 
   @Test func aCycle() async throws {
-    var report = queue.stallReport()
-    // One of them gives way soon, on a busy machine before the report is made.
-    while !report.entries.contains(where: { $0.operation == "first" && $0.cause == .cycle }) {
-      await queue.finished()
+    let report = try await report(ofACycleOf: "first") {
       let (first, second, third) = (operation("first"), operation("second"), operation("third"))
       first ==> second ==> third ==> first
       queue.addOperations([first, second, third])
-      report = queue.stallReport()
+      return queue.stallReport()
     }
     try expectOnPage(entryOf: "first", in: report)
     await queue.finished()
@@ -131,17 +138,15 @@ struct DebuggingStallsSnippets {
 
   @Test func aCycleOverASlot() async throws {
     queue.maxConcurrentOperationCount = 1
-    var report = queue.stallReport()
-    while !report.entries.contains(where: { $0.operation == "later" && $0.cause == .cycle }) {
-      await queue.finished()
+    let report = try await report(ofACycleOf: "later") {
       let (later, member) = (operation("later"), operation("member"))
       later ==> member
       let group = GroupOperation([member]).named("group")
       queue.addOperations([group, later])
       while !group.isExecuting, !group.isFinished { await Task.yield() }
-      report = queue.stallReport()
+      return queue.stallReport()
     }
-    try expectOnPage(entryOf: "later", in: report)
+    try expectOnPage(entryOf: "group", in: report)
     queue.maxConcurrentOperationCount = 2
     await queue.finished()
   }

@@ -18,8 +18,10 @@ struct SourceComments: Printing {
   private let session = Session()
 
   private struct Session: Sendable {
+    let uploaded = Journal<String>()
+
     func data(from url: String) async throws -> (Data, Int) { (Data(url.utf8), 200) }
-    func upload(_ photo: String) async throws -> Int { photo.count }
+    func upload(_ photo: String) async throws { uploaded.write(photo) }
   }
 
   private struct Index: Sendable {
@@ -39,13 +41,14 @@ struct SourceComments: Printing {
     let words = try await queue.run { try String(contentsOf: file, encoding: .utf8).split(separator: " ").count }
     queue.addTask("upload") { try await session.upload(photo) }
 
-    #expect(words > 100 && queue.operations(named: "upload").count == 1)
+    #expect(words > 100)
     queue.addObserver(OperationObserver(didFinish: { if let error = $0.errors.first { log(error, from: $0) } }))
     let lines = AsyncStream<String> { $0.finish() }
     let reports = queue.results(of: lines, atMost: 4, ordered: true) { try await check($0) }
     for try await (line, report) in reports { print(line, report) }
     #expect(try await index.value.pages.count == 2 && page == Data("home".utf8))
     await queue.finished()
+    #expect(session.uploaded.entries == ["photo"])
   }
 
   enum Subclasses {

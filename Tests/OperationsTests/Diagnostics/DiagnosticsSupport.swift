@@ -10,6 +10,17 @@ extension StallReport {
   }
 }
 
+/// Returns the reports on a cycle, in each of which all of these operations have it as their cause. One of a cycle gives
+/// way after 20 ms, on a busy machine before `make` has made the reports. Then it is called again.
+func reports(ofACycleOf names: [String], _ make: () async -> [StallReport]) async throws -> [StallReport] {
+  while true {
+    try Task.checkCancellation()
+    let reports = await make()
+    let causes = reports.map { report in names.map { name in report.entries.first { $0.operation == name }?.cause } }
+    if causes.joined().allSatisfy({ $0 == .cycle }) { return reports }
+  }
+}
+
 extension OperationTracer {
   /// The record of the only operation with this name.
   func record(_ name: String) throws -> Record { try #require(records.first { $0.name == name }) }

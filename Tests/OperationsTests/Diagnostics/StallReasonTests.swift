@@ -18,9 +18,9 @@ struct StallReasonTests {
   private static let waits: [(phase: Phase, cause: StallReport.Cause, sentence: String)] = [
     (.pending(.groupStart), .executing, "cannot begin before its group “group”; at the root, “holder” has "),
     (.pending(.dependencies), .executing, "waits for “holder”, which has "),
-    (.pending(.turn), .exclusivity, "waits for the key “key”, held by “holder”, which has "),
-    (.suspended(.turn), .exclusivity, "waits for the key “key”, held by “holder”, which has "),
-    (.paused(.turn), .exclusivity, "waits for the key “key”, held by “holder”, which has "),
+    (.pending(.keys), .exclusivity, "waits for the key “key”, held by “holder”, which has "),
+    (.suspended(.keys), .exclusivity, "waits for the key “key”, held by “holder”, which has "),
+    (.paused(.keys), .exclusivity, "waits for the key “key”, held by “holder”, which has "),
     (.pending(.slot), .saturated, "waits for the slot of the queue “narrow”, taken by “holder” for "),
     (.paused(.slot), .saturated, "waits for the slot of the group “group”, taken by “holder” for "),
     (.suspended(.conditions), .condition, "has not started because its condition “gate” is being evaluated, for "),
@@ -32,7 +32,7 @@ struct StallReasonTests {
       let (operation, holder) = await waiting(in: phase)
       await poll { operation.core.withLock { $0.lifecycle.phase } == phase }
       // An operation enters this phase before the wait queue of its key.
-      if phase.wait == .turn { await poll { !domain.waiting(for: "key").isEmpty } }
+      if phase.wait == .keys { await poll { !domain.waiting(for: "key").isEmpty } }
       let entry = try operation.stallReport(alsoIn: [queue, narrow]).entry("x")
       #expect(entry.description.hasPrefix("“x” \(sentence)"), "\(phase)")
       #expect(entry.cause == cause && !entry.description.contains("about to start"), "\(phase): \(entry)")
@@ -49,7 +49,7 @@ struct StallReasonTests {
     let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(1)), succeeding(at: 2))
     let x: AsyncOperation = phase.isExecuting ? retry : AsyncOperation()
     x.named("x").clock = clock
-    if phase.wait == .turn || phase.wait == .groupStart { x.exclusive("key", in: domain) }
+    if phase.wait == .keys || phase.wait == .groupStart { x.exclusive("key", in: domain) }
     switch phase {
     case .pending(.groupStart):
       queue.addOperations([holder, holder ==> GroupOperation([x]).named("group")])
@@ -68,12 +68,12 @@ struct StallReasonTests {
       queue.addOperation(GroupOperation([x, holder], maxConcurrentOperationCount: 1).named("group"))
     default:
       if !phase.isExecuting { await queue.begin(holder.exclusive("key", in: domain)) }
-      if phase == .suspended(.turn) { queue.addByFoundation(x) } else { queue.addOperation(x) }
+      if phase == .suspended(.keys) { queue.addByFoundation(x) } else { queue.addOperation(x) }
     }
     if phase.isExecuting {
       // The first attempt has failed.
       await clock.waitForSleepers(1)
-      if phase == .paused(.turn) { holder.exclusive("key", in: domain) }
+      if phase == .paused(.keys) { holder.exclusive("key", in: domain) }
       if phase != .paused(.slot) { queue.addOperation(holder) }
     }
     await holder.begun.opened()

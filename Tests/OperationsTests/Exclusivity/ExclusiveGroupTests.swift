@@ -202,7 +202,7 @@ struct ExclusiveGroupTests {
     await member.begun.opened()
     other.gate.open()
     double.addOperation(last)
-    await poll { next.core.withLock({ $0.lifecycle.phase }) == .suspended(.turn) }
+    await poll { next.core.withLock({ $0.lifecycle.phase }) == .suspended(.keys) }
     #expect(!evaluated.isOpen && next.state == .pending && !last.isFinished)
     if isCancelled {
       next.cancel()

@@ -77,13 +77,12 @@ struct ExclusivityPolicyTests {
     queue.addOperation(next)
     place.isSuspended = false
     await queue.run(settling: [late])
-    await poll {
-      first.isFinished || place.stallReport().entries.contains { $0.operation == "first" && $0.cause == .exclusivity }
-    }
+    await poll { first.isFinished || domain.waiting(for: "a") == ["first", "next"] }
     #expect(![first, holder, next].contains { $0.isCancelled })
     holder.gate.open()
     for operation in [first, next] { await operation.finished() }
-    #expect(journal.entries == ["first", "next"])
+    // After 20 ms without a thread for it, the first one lets the next one pass.
+    #expect(Set(journal.entries) == ["first", "next"])
   }
 
   // MARK: Drop

@@ -142,7 +142,7 @@ struct ExclusivityTests: NotingSuite {
     await start(operation)
     #expect(operation.state == .pending && domain.waiting(for: "a") == ["operation"])
     // Another thread that added a dependency before the start may withdraw the request after it.
-    operation.core.withLock { $0.turn }?.leave(forGood: false, unlessHeld: true)
+    operation.core.withLock { $0.keys }?.leave(forGood: false, unlessHeld: true)
     #expect(domain.waiting(for: "a") == ["operation"])
     await operation.finished(opening: holder.gate)
     #expect(journal.entries == ["operation"])
@@ -208,11 +208,11 @@ struct ExclusivityTests: NotingSuite {
   /// The thread that adds a dependency may enter the request of an operation that another thread starts.
   @Test func anOperationThatIsStartedAfterItsRequest_takesItsKeysOrWaitsForThem() throws {
     let operations = ["first", "second"].map { note($0).exclusive("a", in: domain) }
-    let turns = operations.compactMap { operation in operation.core.withLock { $0.turn } }
+    let turns = operations.compactMap { operation in operation.core.withLock { $0.keys } }
     let (first, second) = (try #require(turns.first), try #require(turns.last))
-    #expect(first.request().isCalled && domain.holders(of: "a").isEmpty)
+    #expect(first.enterWaitQueues().isCalled && domain.holders(of: "a").isEmpty)
     #expect(first.take() && domain.holders(of: "a") == ["first"])
-    #expect(second.request() == .waiting && !second.take())
+    #expect(second.enterWaitQueues() == .waiting && !second.take())
     first.leave(forGood: true)
     #expect(domain.holders(of: "a") == ["second"], "it was started, so it holds its keys when it is called")
     second.leave(forGood: true)
@@ -262,7 +262,7 @@ struct ExclusivityTests: NotingSuite {
       (0..<2_000).allSatisfy { _ in
         let operation = AsyncBlockOperation { $0.finish() }
         queue.addOperation(operation.exclusive("a", in: domain))
-        while !operation.core.withLock({ $0.isSettled }) {}
+        while !operation.core.withLock({ $0.isClosed }) {}
         return domain.isUnused
       }
     }

@@ -62,7 +62,7 @@ struct KeyLimitTests {
     suspended.addOperation(operation)
     domain.setLimit(0, for: "api")
     suspended.isSuspended = false
-    await poll { operation.core.withLock { $0.lifecycle.phase == .suspended(.turn) } }
+    await poll { operation.core.withLock { $0.lifecycle.phase == .suspended(.keys) } }
     domain.setLimit(1, for: "api")
     await operation.finished(opening: operation.gate)
   }

@@ -18,7 +18,7 @@ struct KeyTableTests {
     _ keys: [ExclusivityKey: Int],
     weight: Int = 1,
     inside enclosing: [KeyTicket] = [],
-    at place: KeyPlace = .none,
+    at place: KeyPlace = .started,
     inGroup: Bool = false
   ) -> KeyTicket {
     let claims = keys.sorted { $0.key.description < $1.key.description }.map { key, limit in
@@ -68,7 +68,7 @@ struct KeyTableTests {
 
   private mutating func start(_ ticket: KeyTicket) -> Bool {
     effects = []
-    table.comeBack(ticket, at: .none, &effects)
+    table.comeBack(ticket, at: .started, &effects)
     return isHolding(ticket)
   }
 
@@ -124,6 +124,24 @@ struct KeyTableTests {
       return
     }
     #expect(holder === group)
+  }
+
+  // MARK: Tasks without entries
+
+  @Test mutating func tasksThatShareOneKeyAndOneLimit_waitWithoutEntries() {
+    let claim = { (limit: Int) in KeyClaim(domain: Self.domain, key: "a", limit: limit) }
+    let tasks = (0..<6).map { TaskKeys([claim($0 == 5 ? 3 : 2)], ContinuousClock(), "\($0)", #function, #line) }
+    let isHolding = tasks.map { table.arriveEarly($0, mayWait: true) }
+    #expect(isHolding == [true, true, false, false, false, nil] && table.entries.isEmpty)
+    #expect(table.leaveEarly(tasks[0]) === tasks[2] && table.leaveEarly(tasks[2]) === tasks[3])
+    table.enterEarlyTasks()
+    let names = [true, false].map { isHolding in
+      table.claimants(of: "a", in: Self.domain, areHolding: isHolding).compactMap(\.name)
+    }
+    #expect(names == [["1", "3"], ["4"]])
+    #expect(table.arriveEarly(tasks[5], mayWait: true) == nil, "the key is in use")
+    for ticket in [1, 3, 4].compactMap({ tasks[$0].ticket }) { _ = leave(ticket) }
+    #expect(table.isEmpty)
   }
 
   // MARK: Called claimants

@@ -83,6 +83,42 @@ struct TaskKeysTests {
     #expect(domain.isUnused)
   }
 
+  enum Visitor: CaseIterable {
+    case none, cancellation, report, limit, urgentTask, largerLimit, operation
+  }
+
+  /// They have no entries in the table of keys until another kind of visitor comes.
+  @Test(arguments: Visitor.allCases) func tasksThatWaitForOneKey_keepTheirOrder(_ visitor: Visitor) async throws {
+    let holder = await hold()
+    @Sendable func write(_ name: String, _ claim: ExclusivityClaim = .exclusive("key")) async throws {
+      try await withKeys(claim, in: domain, name: name) { journal.write(name) }
+    }
+    var tasks = (0..<3).map { number in immediately { try await write("\(number)") } }
+    var expected = ["0", "1", "2"]
+    switch visitor {
+    case .none: break
+    case .cancellation:
+      tasks[1].cancel()
+      expected = ["0", "2"]
+    case .report: #expect(domain.holders(of: "key") == ["holder"] && domain.waiting(for: "key") == expected)
+    case .limit: domain.setLimit(1, for: "key")
+    case .urgentTask:
+      tasks.append(Task(priority: .high) { try await write("urgent") })
+      await poll { domain.waiting(for: "key").count == 4 }
+      expected.insert("urgent", at: 0)
+    case .largerLimit:
+      tasks.append(immediately { try await write("other", .limited("key", to: 2)) })
+      expected.append("other")
+    case .operation:
+      queue.addOperation(NoteOperation("operation", journal).exclusive("key", in: domain))
+      expected.append("operation")
+    }
+    try await holder.value(opening: gate)
+    for task in tasks { _ = await task.result }
+    await poll { domain.isUnused }
+    #expect(journal.entries == expected)
+  }
+
   @Test func withoutAName_theFunctionAndTheLineNameIt() async throws {
     try await withKeys(.exclusive("key"), in: domain, line: 7) {
       #expect(domain.holders(of: "key") == ["withoutAName_theFunctionAndTheLineNameIt(), line 7"])
@@ -166,6 +202,9 @@ struct TaskKeysTests {
   @Test func theBodyOfATaskOperation_mayUseTheKeysOfItsOperation() async throws {
     let task = TaskOperation { [domain] in try await withKeys(.exclusive("key"), in: domain) { 1 } }
     #expect(try await queue.run(task.exclusive("key", in: domain)) == 1)
+    // A task that a synchronous closure creates may, too.
+    let closure = ResultOperation { currentWork is KeyRequest }
+    #expect(try await queue.run(closure.exclusive("key", in: domain)))
   }
 
   @Test(arguments: [false, true]) func whatStillRunsWhenTheBodyReturns_keepsTheKeys(hasSlot: Bool) async throws {

@@ -108,7 +108,7 @@ struct KeyTableInterleavingTests {
 
     private func place(_ actor: Int) -> KeyPlace {
       if let group = group(actor) { return groups[group].room.place }
-      return actors[actor].home == .queue ? .queue(ObjectIdentifier(Self.domain)) : .none
+      return actors[actor].home == .queue ? .queue(ObjectIdentifier(Self.domain)) : .started
     }
 
     private func ticket(_ actor: Int) -> KeyTicket? {
@@ -189,7 +189,7 @@ struct KeyTableInterleavingTests {
 
     private mutating func start(_ actor: Int) {
       guard let ticket = ticket(actor) else { return }
-      change(except: actor) { $0.comeBack(ticket, at: .none, &$1) }
+      change(except: actor) { $0.comeBack(ticket, at: .started, &$1) }
     }
 
     /// Pauses, or gains a dependency.
@@ -350,7 +350,7 @@ struct KeyTableInterleavingTests {
         case .gone: result.append(-4)
         case .entered(let ticket):
           guard let entry = table[ticket] else { continue }
-          result.append(entry.place == .none ? 1 : 0)
+          result.append(entry.place == .started ? 1 : 0)
           switch entry.state {
           case .waiting: result.append(0)
           case .called(let time): result.append(time == nil ? 1 : 2)

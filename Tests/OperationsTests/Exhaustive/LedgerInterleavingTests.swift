@@ -193,8 +193,8 @@ struct LedgerWorld: InterleavedWorld {
     self.takesSlot = takesSlot
     self.isMember = isMember
     deeds = Deeds(listed: Set(0..<count))
-    if needsTurn { core.turn = KeyRequest(of: AsyncOperation(), lends: false) }
-    if isMember { _ = core.claim(for: Self.engine, index: 0) } else { _ = core.claim(for: nil) }
+    if needsTurn { core.work = KeyRequest(of: AsyncOperation(), lends: false) }
+    if isMember { _ = core.takePlace(in: Self.engine, index: 0) } else { _ = core.takePlace(in: nil) }
     for index in 0..<count { _ = core.add(.own(LedgerWorld.dependencies[index])) }
   }
 
@@ -246,12 +246,12 @@ struct LedgerWorld: InterleavedWorld {
     promise(bridge.gate == nil || core.isBlocked || isStarted, "a gate is closed, and nothing is waited for")
     promise(!core.ledger.isWaiting || core.isBlocked || isStarted, "it is ready though it waits")
     let executes = core.lifecycle.phase == .executing
-    promise(!executes || core.turn == nil || deeds.turn == .holding, "it executes without its keys")
+    promise(!executes || core.keys == nil || deeds.turn == .holding, "it executes without its keys")
   }
 
   var breachAtEnd: String? {
     if core.bridge.openingGates > 0 { return "a gate is being opened for ever" }
-    let hasTurn = core.turn == nil || deeds.isKeyFree || isCancelled
+    let hasTurn = core.keys == nil || deeds.isKeyFree || isCancelled
     if deeds.listed.isEmpty, hasTurn, !isDue, !core.ledger.isClosed, core.lifecycle.phase != .pending(.groupStart) {
       return "it waits for \(core.ledger.remaining), which is nothing"
     }

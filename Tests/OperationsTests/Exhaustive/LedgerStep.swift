@@ -108,7 +108,7 @@ enum LedgerStep: InterleavedStep {
     case .close: close(&world)
 
     // The turn.
-    case .requestTurn: change(&world, &actor) { $0.requestTurn() }
+    case .requestTurn: change(&world, &actor) { $0.waitForKeysInQueue() }
     case .groupStart: change(&world, &actor) { $0.groupDidStart($0.engine) }
     case .arrive:
       if world.deeds.turn == .idle {
@@ -122,7 +122,7 @@ enum LedgerStep: InterleavedStep {
       let isWaiting = world.deeds.turn != .over && !(world.isMember && world.deeds.turn == .holding)
       if isWaiting, !world.deeds.waitsStarted { world.deeds.turn = .idle }
       actor.go(on: world.isMember ? .requestSlotAgain : .checkWaitQueues)
-    case .checkWaitQueues: if world.core.lifecycle.phase == .pending(.turn) { actor.go(on: .arrive) }
+    case .checkWaitQueues: if world.core.lifecycle.phase == .pending(.keys) { actor.go(on: .arrive) }
     case .free:
       world.deeds.isKeyFree = true
       guard world.deeds.turn == .waiting else { return }
@@ -132,7 +132,7 @@ enum LedgerStep: InterleavedStep {
     case .steal: if world.deeds.turn != .holding { world.deeds.isKeyFree = false }
     case .call:
       let holdsKeys = world.deeds.waitsStarted && world.deeds.turn == .holding
-      change(&world, &actor) { $0.turnHasCome(holdingKeys: holdsKeys) }
+      change(&world, &actor) { $0.keysAreFree(areHeld: holdsKeys) }
     case .takeWithSlot:
       guard world.deeds.turn == .called else { return }
       world.deeds.turn = world.deeds.isKeyFree ? .holding : .waiting
@@ -152,7 +152,7 @@ enum LedgerStep: InterleavedStep {
       if world.deeds.turn == .holding || world.deeds.turn == .over { return }
       world.deeds.turn = world.deeds.isKeyFree ? .holding : .waiting
       if world.deeds.turn == .holding { actor.go(on: .proceed) }
-    case .proceed: _ = world.core.lifecycle.resume(after: .turn)
+    case .proceed: _ = world.core.lifecycle.resume(after: .keys)
 
     // Foundation's part, read off swift-corelibs-foundation's `Operation.swift`.
     case .ask, .nudge:
@@ -220,10 +220,10 @@ enum LedgerStep: InterleavedStep {
     // A runner may be about to start it, which then takes it first.
     case .notify where world.isMember && !before.isBlocked: break
     case .open, .notify:
-      world.promise(before.isBlocked || before.lifecycle.phase == .suspended(.turn), "it became ready a second time")
+      world.promise(before.isBlocked || before.lifecycle.phase == .suspended(.keys), "it became ready a second time")
       world.promise(world.deeds.listed.isEmpty, "it became ready though it waits for something")
-    case .requestTurn: world.promise(world.core.lifecycle.phase == .pending(.turn), "it requests while it waits")
-    case .none, .withdrawTurn, .notifyOfCancellation, .startInside, .resume, .prepareInputs: break
+    case .enterWaitQueues: world.promise(world.core.lifecycle.phase == .pending(.keys), "it requests while it waits")
+    case .none, .leaveWaitQueues, .notifyOfCancellation, .startInside, .resume, .prepareInputs: break
     }
     carryOut(action, &world, &actor)
   }
@@ -231,12 +231,12 @@ enum LedgerStep: InterleavedStep {
   private func carryOut(_ action: OperationCore.WaitAction, _ world: inout LedgerWorld, _ actor: inout Actor) {
     switch action {
     case .none, .notifyOfCancellation, .startInside, .resume: break
-    case .requestTurn: actor.go(on: .arrive)
-    case .withdrawTurn: actor.go(on: .leaveWaitQueues)
+    case .enterWaitQueues: actor.go(on: .arrive)
+    case .leaveWaitQueues: actor.go(on: .leaveWaitQueues)
     case .open(let gate): actor.go(on: .openGate(world.index(of: gate)), .gateDidOpen)
     case .notify: if world.isMember { actor.go(on: .arrive) }
     case .prepareInputs:
-      if world.core.lifecycle.resume(after: .turn) { close(&world) }
+      if world.core.lifecycle.resume(after: .keys) { close(&world) }
     }
   }
 
@@ -254,7 +254,7 @@ enum LedgerStep: InterleavedStep {
     if world.books.place == .outside { return actor.go(on: .conclude) }
     // In a queue nothing stands in its way any more.
     world.books.place = .finished
-    if case .takeTurn = action { actor.go(on: .take) } else { close(&world) }
+    if case .takeKeys = action { actor.go(on: .take) } else { close(&world) }
   }
 
   private func close(_ world: inout LedgerWorld) {

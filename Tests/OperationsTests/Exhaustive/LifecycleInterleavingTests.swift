@@ -184,7 +184,7 @@ enum LifecycleStep: InterleavedStep {
       actor.spawn(world.kind.meetsConditions == true ? [.resumeToHandOver] : [.failCondition])
       actor.go(on: .adoptTask)
     case .failCondition: if world.lifecycle.phase == .suspended(.conditions) { actor.go(on: .finishWithError) }
-    case .resumeToInputs: if world.lifecycle.resume(after: .turn) { actor.go(on: .prepareInputs) }
+    case .resumeToInputs: if world.lifecycle.resume(after: .keys) { actor.go(on: .prepareInputs) }
     case .resumeToHandOver: if world.lifecycle.resume(after: .conditions) { actor.go(on: .handOver) }
     case .handOver:
       let mayExecute = world.lifecycle.mayExecute
@@ -230,7 +230,7 @@ enum LifecycleStep: InterleavedStep {
     let wasStopped = world.deeds.isStopped
     world.deeds.starts += 1
     let first: OperationLifecycle.Phase =
-      world.kind.needsTurn ? .suspended(.turn) : world.kind.isPreparing ? .preparing : .executing
+      world.kind.needsTurn ? .suspended(.keys) : world.kind.isPreparing ? .preparing : .executing
     guard world.lifecycle.start(as: first) else {
       return world.promise(world.deeds.starts > 1, "its start was refused")
     }

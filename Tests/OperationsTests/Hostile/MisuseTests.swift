@@ -44,14 +44,19 @@ private func backoff(
 /// Each mistake traps with a sentence that names the operation and says what to do.
 @Suite(.timeLimit(.minutes(10)))
 struct MisuseTests {
+  /// The mistakes of a call that names its own place.
+  private static let here = "OperationsTests/MisuseTests.swift:"
+
   private static let numbers = [
     Mistake("a limit below 0", says: "“g” cannot run -2 members at once", "from 0", "defaultMaxConcurrent") {
       GroupOperation([]).named("g").maxConcurrentOperationCount = -2
     },
-    Mistake("no attempt", says: "cannot try 0 times", "1 attempt or more") {
+    Mistake("no attempt", says: "cannot try 0 times", "1 attempt or more", here) {
       _ = RetryOperation(attempts: 0) { _ in x() }
     },
-    Mistake("a capacity of 0", says: "a capacity of 0", "at least 1") { _ = EventCapacity(0, whenFull: .suspend) },
+    Mistake("a capacity of 0", says: "a capacity of 0", "at least 1", here) {
+      _ = EventCapacity(0, whenFull: .suspend)
+    },
     Mistake("a key for 0 operations", says: "“x” cannot be limited to 0 operations under the key “k”", "1 or more") {
       x().limited("k", to: 0)
     },
@@ -79,21 +84,23 @@ struct MisuseTests {
     Mistake("a throttle of no time", says: "under the key “k” per 0 seconds", "longer than zero") {
       x().throttled("k", to: 1, per: .zero)
     },
-    Mistake("the pause after attempt 0", says: "no pause after attempt 0", "the first attempt is 1") {
+    Mistake("the pause after attempt 0", says: "no pause after attempt 0", "the first attempt is 1", here) {
       _ = backoff().delay(after: 0)
     },
-    Mistake("a constant backoff below 0", says: "A backoff cannot wait -1 seconds", "zero up") {
+    Mistake("a constant backoff below 0", says: "A backoff cannot wait -1 seconds", "zero up", here) {
       _ = Backoff.constant(.seconds(-1))
     },
-    Mistake("a backoff that begins below 0", says: "A backoff waits from zero up") { _ = backoff(from: .shortest) },
+    Mistake("a backoff that begins below 0", says: "A backoff waits from zero up", here) {
+      _ = backoff(from: .shortest)
+    },
     Mistake("a backoff that ends below 0", says: "A backoff waits from zero up") { _ = backoff(to: .seconds(-1)) },
-    Mistake("a multiplier of 0", says: "multiplier is more than zero, not 0.0") { _ = backoff(times: 0) },
+    Mistake("a multiplier of 0", says: "multiplier is more than zero, not 0.0", here) { _ = backoff(times: 0) },
     Mistake("a multiplier that is no number", says: "more than zero, not nan") { _ = backoff(times: .nan) },
     Mistake("an infinite multiplier", says: "multiplier is more than zero", "inf") { _ = backoff(times: .infinity) },
-    Mistake("a jitter above 1", says: "jitter is a part", "from 0 to 1, not 1.5") { _ = backoff(jitter: 1.5) },
+    Mistake("a jitter above 1", says: "jitter is a part", "from 0 to 1, not 1.5", here) { _ = backoff(jitter: 1.5) },
     Mistake("a jitter below 0", says: "from 0 to 1, not -0.5") { _ = backoff(jitter: -0.5) },
     Mistake("a jitter that is no number", says: "from 0 to 1, not nan") { _ = backoff(jitter: .nan) },
-    Mistake("a watchdog with no limit", says: "cannot have a limit of 0 seconds", "greater than zero") {
+    Mistake("a watchdog with no limit", says: "cannot have a limit of 0 seconds", "greater than zero", here) {
       _ = SchedulerWatchdog(limit: .zero) { _ in }
     },
     Mistake("a clock moved back", says: "A clock cannot go back, by -1 seconds") {
@@ -262,7 +269,7 @@ struct MisuseTests {
     {
       _ = OperationQueue().results(of: [1], atMost: 1) { _ in BlockOperation {} }
     },
-    Mistake("a retry of a plain one", says: "does not run a plain operation", "an AsyncOperation in a closure") {
+    Mistake("a retry of a plain one", says: "does not run a plain operation", "an AsyncOperation in a closure", here) {
       _ = RetryOperation(attempts: 2) { _ in BlockOperation {} }
     },
   ]

@@ -196,7 +196,7 @@ struct RandomDiagnosticsTests {
       // If only its own members wait for the end of a group, only its beginning is reported.
       let isExplained = causes[rank.end] == entry.cause || (item.group != nil && causes[rank.start] == entry.cause)
       #expect(isExplained, "\(words)\n\(report)")
-      let hasCycle = entry.description.contains("in a cycle") || entry.description.contains("back to")
+      let hasCycle = entry.description.contains(/, in (a cycle|the cycle of “)/)
       #expect(hasCycle == (entry.cause == .cycle), "\(words)")
       #expect(!entry.description.contains("“”") && !entry.description.contains("for ,"), "\(words)")
       #expect(Set(entry.waitsFor + ["\(index)"]).count == entry.waitsFor.count + 1, "\(words)")

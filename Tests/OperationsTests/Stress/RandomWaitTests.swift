@@ -107,7 +107,7 @@ struct RandomWaitTests {
           case (false, _, _): try await groups[place - queues.count].withSlot(name, body)
           }
         case .end(let other):
-          try await operations.withLock { $0[other] }?.settled()
+          try await operations.withLock { $0[other] }?.awaitEnd()
           try await body()
         }
       } catch let error as OperationError {
@@ -170,7 +170,7 @@ struct RandomWaitTests {
       released.open()
       for case let group as GroupOperation in operations.withLock({ Array($0.values) }) { group.staysOpen = false }
       let timeout = Task {
-        try await Task.sleep(for: .seconds(10))
+        try await Task.sleep(for: .seconds(60))
         all.open()
       }
       await all.opened()

@@ -30,7 +30,9 @@ public struct OperationGraph: Sendable {
   /// The point at which each node starts. A node without members starts and finishes at the same point.
   let starts: [Int]
   let waits: [[Int]]
-  let order: WaitOrder
+  /// The points that are on no cycle and wait for none, each after those that it waits for.
+  private let order: [Int]
+  let firstCycle: [Int]?
 
   /// Creates the graph of `operations`, their direct and indirect dependencies, and the members of groups.
   ///
@@ -59,7 +61,9 @@ public struct OperationGraph: Sendable {
       }
     }
     (self.nodes, self.points, self.starts, self.waits) = (nodes, points, starts, waits)
-    order = WaitOrder(waits)
+    let order = WaitOrder(waits)
+    self.order = order.order
+    firstCycle = order.cycles.first?.map { points[$0] }.withoutRepeats { $0 }
   }
 
   /// The names of operations that wait for each other in a cycle, or nil if there is none.
@@ -67,8 +71,6 @@ public struct OperationGraph: Sendable {
   /// Each operation waits for the next, and the last waits for the first. A group waits for its members, and the
   /// members wait for the group's start. If there are several cycles, this is the first one found.
   public var cycle: [String]? { firstCycle?.map { nodes[$0].name } }
-
-  var firstCycle: [Int]? { order.cycles.first?.map { points[$0] }.withoutRepeats { $0 } }
 
   /// An operation that is in the snapshot only as a start is without its members.
   private static func nodes(of snapshot: WaitSnapshot) -> [Node] {
@@ -116,7 +118,7 @@ public struct OperationGraph: Sendable {
     guard firstCycle == nil, nodes.contains(where: { $0.duration != nil }) else { return nil }
     var lengths = [Duration](repeating: .zero, count: points.count)
     func last(of points: some Sequence<Int>) -> Int? { points.max { lengths[$0] < lengths[$1] } }
-    for point in order.order {
+    for point in order {
       let before = last(of: waits[point]).map { lengths[$0] } ?? .zero
       lengths[point] = before.adding(ownDuration(ofPoint: point))
     }

@@ -17,6 +17,8 @@ struct StallFindings {
   let snapshot: WaitSnapshot
   let reasons: [StallReason]
   let cycles: [[Int]]
+  /// For each cycle that a sentence has told, the node of the sentence.
+  var told: [Int: Int] = [:]
   private var findings: [Finding?]
 
   var nodes: [WaitSnapshot.Node] { snapshot.nodes }
@@ -34,7 +36,7 @@ struct StallFindings {
       for (position, node) in cycle.enumerated() {
         let next = cycle[(position + 1) % cycle.count]
         // An operation that uses a slot or a key represents it.
-        let user = snapshot.isResource(node) ? next : node
+        let user = nodes[node].isResource ? next : node
         findings[node] = Finding(
           cause: .cycle,
           end: node,

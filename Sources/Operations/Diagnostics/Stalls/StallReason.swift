@@ -8,49 +8,44 @@ struct StallReason {
   /// The rest of a sentence that begins with the name of the operation.
   let predicate: String
 
-  private init(_ cause: StallReport.Cause, rank: Int, _ predicate: String) {
-    (self.cause, self.rank, self.predicate) = (cause, rank, predicate)
-  }
+  /// A task does not record since when it holds its keys.
+  static let running = Self(cause: .executing, rank: 3, predicate: "is running")
+  static let starting = Self(cause: .transitioning, rank: 1, predicate: "is about to start")
+  static let ending = Self(cause: .transitioning, rank: 0, predicate: "is about to finish")
 
-  /// The operation is in no known queue or group. That is certain if Foundation has never checked its readiness.
-  static func notEnqueued(_ operation: Operation, isCertain: Bool) -> Self {
-    if isCertain { return Self(.notEnqueued, rank: 9, "was never added to a queue or a group") }
+  /// The operation is in no known queue or group.
+  private static func notEnqueued(_ operation: Operation) -> Self {
+    let own = operation as? AsyncOperation
+    // That is certain if Foundation has never checked its readiness.
+    if let own, own.core.withLock({ $0.bridge.record == .unread && !$0.lifecycle.isCancelled }) {
+      return Self(cause: .notEnqueued, rank: 9, predicate: "was never added to a queue or a group")
+    }
     let guess =
-      operation is AsyncOperation
-      ? "was added to no queue or group by the package's methods: unless it was added by Foundation's, it"
-      : "is a plain Foundation operation in none of the searched queues: unless it was added to another one, it"
-    return Self(.notEnqueued, rank: 6, guess + " never starts")
+      own == nil
+      ? "is a plain Foundation operation in none of the searched queues: unless it was added to another one, it"
+      : "was added to no queue or group by the package's methods: unless it was added by Foundation's, it"
+    return Self(cause: .notEnqueued, rank: 6, predicate: guess + " never starts")
   }
 
-  static func suspended(_ place: WaitPlace) -> Self {
-    Self(.suspended, rank: 8, "cannot start because \(place.description) is suspended")
-  }
-
-  static func hasNoSlots(_ place: WaitPlace) -> Self {
-    Self(.suspended, rank: 8, "cannot start because maxConcurrentOperationCount of \(place.description) is 0")
-  }
-
-  static func waitsForMembers(isSuspended: Bool) -> Self {
-    isSuspended
-      ? Self(.suspended, rank: 8, "is suspended, and waits for members")
-      : Self(.executing, rank: 3, "stays open, and waits for members")
-  }
-
-  static func notReady(_ operation: Operation) -> Self {
+  private static func notReady(_ operation: Operation) -> Self {
     // `isReady` is final in an `AsyncOperation`.
     let guess =
       operation is AsyncOperation
       ? "perhaps a barrier block is before it" : "its isReady is overridden, or a barrier block is before it"
-    return Self(.notReady, rank: 7, "is not ready, though all it depends on has finished: \(guess)")
+    return Self(cause: .notReady, rank: 7, predicate: "is not ready, though all it depends on has finished: \(guess)")
   }
 
-  static func condition(_ name: String, for elapsed: Duration?) -> Self {
-    let time = elapsed.map { ", for \($0.reading) so far" } ?? ""
-    let predicate = "has not started because its condition “\(name.inOneLine)” is being evaluated"
-    return Self(.condition, rank: 3, predicate + time)
+  /// The operation has not started, or is not ready inside its member.
+  static func pending(_ operation: Operation, in place: WaitPlace?) -> Self {
+    switch place {
+    case .queue: notReady(operation)
+    case .group: .starting
+    case nil: (operation as? AsyncOperation)?.isFree ?? true ? notEnqueued(operation) : .starting
+    }
   }
 
-  static func executing(_ operation: Operation, for elapsed: Duration?, isCancelled: Bool) -> Self {
+  static func executing(_ operation: Operation, for elapsed: Duration?) -> Self {
+    if !operation.represented.isExecuting, !operation.represented.isReady { return notReady(operation.represented) }
     var predicate = "is executing (Foundation does not record since when)"
     if let elapsed {
       predicate = "has been executing for \(elapsed.reading), and has not finished"
@@ -60,29 +55,39 @@ struct StallReason {
       let remedy = ". If its work has ended, call `finish` on every path"
       if elapsed >= .seconds(1), mayHaveForgotten { predicate += remedy }
     }
-    return Self(.executing, rank: 3, (isCancelled ? "was cancelled, but " : "") + predicate)
+    return Self(cause: .executing, rank: 3, predicate: (operation.isCancelled ? "was cancelled, but " : "") + predicate)
   }
 
-  static func backingOff(before next: String, remaining: Duration) -> Self {
-    let time = remaining > .zero ? "in \(remaining.reading)" : "now"
-    return Self(.backingOff, rank: 2, "waits for \(next), which begins \(time)")
+  static func executing(_ group: GroupOperation) -> Self {
+    if !group.engine.state.withLock({ $0.schedule.isOpen }) { return .ending }
+    return group.isSuspended
+      ? Self(cause: .suspended, rank: 8, predicate: "is suspended, and waits for members")
+      : Self(cause: .executing, rank: 3, predicate: "stays open, and waits for members")
   }
 
-  static func restrained(by restraint: KeyRestraint) -> Self {
+  static func waiting(_ claimant: KeyClaimant?) -> Self {
+    guard let restraint = claimant?.restraint else { return .starting }
     let endsByItself = if case .limit = restraint { false } else { true }
-    return Self(.exclusivity, rank: endsByItself ? 2 : 8, "waits for its turn under \(restraint.description)")
+    return Self(
+      cause: .exclusivity,
+      rank: endsByItself ? 2 : 8,
+      predicate: "waits for its turn under \(restraint.description)"
+    )
   }
 
-  static func starting(in place: WaitPlace) -> Self {
+  static func waiting(forSlotOf place: WaitPlace) -> Self {
+    let (isSuspended, limit, _) = place.slots
+    if isSuspended {
+      return Self(cause: .suspended, rank: 8, predicate: "cannot start because \(place.description) is suspended")
+    }
+    if limit == 0 {
+      let reason = "maxConcurrentOperationCount of \(place.description) is 0"
+      return Self(cause: .suspended, rank: 8, predicate: "cannot start because \(reason)")
+    }
     let isMain = place.id == ObjectIdentifier(OperationQueue.main)
     let thread = isMain ? "the main thread gets to it" : "there is a thread for \(place.description)"
-    return Self(.transitioning, rank: 1, "is about to start, as soon as \(thread)")
+    return Self(cause: .transitioning, rank: 1, predicate: "is about to start, as soon as \(thread)")
   }
-
-  /// A task does not record since when it holds its keys.
-  static let running = Self(.executing, rank: 3, "is running")
-  static let starting = Self(.transitioning, rank: 1, "is about to start")
-  static let ending = Self(.transitioning, rank: 0, "is about to finish")
 }
 
 extension WaitSnapshot {
@@ -96,46 +101,32 @@ extension WaitSnapshot {
   func reason(of node: Int) -> StallReason {
     switch nodes[node].subject {
     case .operation(let operation, _): reason(of: node, operation)
-    case .slots(let place): reason(of: place)
-    case .task(let keys as TaskKeys) where keys.isWaiting: keys.restraint.map { .restrained(by: $0) } ?? .starting
+    case .slots(let place): .waiting(forSlotOf: place)
+    case .task(let keys as TaskKeys) where keys.isWaiting: .waiting(keys)
     case .task: .running
     // The key has been released meanwhile.
     case .key, .room, .oneOf: .starting
     }
   }
 
-  private func reason(of place: WaitPlace) -> StallReason {
-    let (isSuspended, limit, _) = place.slots
-    return isSuspended ? .suspended(place) : limit == 0 ? .hasNoSlots(place) : .starting(in: place)
-  }
-
   private func reason(of node: Int, _ operation: Operation) -> StallReason {
-    let stamp = nodes[node].stamp
-    guard let own = operation as? AsyncOperation else {
-      switch stamp.phase {
-      case .pending: return nodes[node].place == nil ? .notEnqueued(operation, isCertain: false) : .notReady(operation)
-      case .executing: return .executing(operation, for: nil, isCancelled: stamp.isCancelled)
-      case .suspended, .preparing, .paused, .skipped, .ending, .finished: return .ending
-      }
-    }
-    let (pause, condition, turn) = own.core.withLock { ($0.extras?.pause, $0.extras?.condition, $0.turn) }
-    switch stamp.phase {
-    case .pending(.turn), .suspended(.turn), .paused(.turn):
-      return turn?.restraint.map { .restrained(by: $0) } ?? .starting
-    case .suspended(.conditions): return condition.map { .condition($0, for: elapsed(node)) } ?? .starting
-    case .paused(.delay): return pause.map { .backingOff(before: $0.next, remaining: $0.remaining()) } ?? .starting
-    case .pending:
-      if let place = nodes[node].place { return if case .queue = place { .notReady(operation) } else { .starting } }
-      if !own.isFree { return .starting }
-      let isCertain = own.core.withLock { $0.bridge.record == .unread && !$0.lifecycle.isCancelled }
-      return .notEnqueued(operation, isCertain: isCertain)
+    let own = operation as? AsyncOperation
+    switch nodes[node].stamp.phase {
+    case .pending(.keys), .suspended(.keys), .paused(.keys): return .waiting(own?.core.withLock { $0.keys })
+    case .suspended(.conditions):
+      guard let condition = own?.core.withLock({ $0.extras?.condition }) else { return .starting }
+      let time = elapsed(node).map { ", for \($0.reading) so far" } ?? ""
+      let predicate = "has not started because its condition “\(condition.inOneLine)” is being evaluated\(time)"
+      return StallReason(cause: .condition, rank: 3, predicate: predicate)
+    case .paused(.delay):
+      guard let pause = own?.core.withLock({ $0.extras?.pause }) else { return .starting }
+      let remaining = pause.remaining()
+      let time = remaining > .zero ? "in \(remaining.reading)" : "now"
+      return StallReason(cause: .backingOff, rank: 2, predicate: "waits for \(pause.next), which begins \(time)")
+    case .pending: return .pending(operation, in: nodes[node].place)
     case .executing:
-      if let group = own as? GroupOperation {
-        let isOpen = group.engine.state.withLock { $0.schedule.isOpen }
-        return isOpen ? .waitsForMembers(isSuspended: group.isSuspended) : .ending
-      }
-      if !own.represented.isExecuting, !own.represented.isReady { return .notReady(own.represented) }
-      return .executing(own, for: elapsed(node), isCancelled: stamp.isCancelled)
+      if let group = operation as? GroupOperation { return .executing(group) }
+      return .executing(operation, for: elapsed(node))
     case .suspended, .paused, .preparing: return .starting
     case .skipped, .ending, .finished: return .ending
     }

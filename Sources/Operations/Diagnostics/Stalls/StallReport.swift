@@ -149,19 +149,14 @@ extension StallReport {
   init(of operations: [Operation], in subject: String, lookingInto queues: [OperationQueue]) {
     let read = { StallFindings(WaitSnapshot(of: operations, lookingInto: queues + [.main])) }
     var findings = read()
-    for _ in 0..<2 where !findings.movedCycles.isEmpty { findings = read() }
-    // If cycles have changed even after the last attempt, their operations are reported as about to start.
-    while !findings.movedCycles.isEmpty {
-      findings = StallFindings(findings.snapshot.withoutWaits(of: findings.movedCycles.flatMap(\.self)))
+    // Each node is read at a different moment, so a cycle is real only if none of its nodes has changed. If cycles have
+    // changed even after the last attempt, their operations are reported as about to start.
+    for attempt in 1... {
+      let current = findings.snapshot.current(of: findings.cycles.flatMap(\.self))
+      let changed = findings.cycles.filter { !$0.allSatisfy(current.contains) }.flatMap(\.self)
+      if changed.isEmpty { break }
+      findings = attempt < 3 ? read() : StallFindings(findings.snapshot.withoutWaits(of: changed))
     }
-    self.init(subject: subject, entries: findings.entries)
-  }
-}
-
-extension StallFindings {
-  /// Each node is read at a different moment, so a cycle is real only if none of its nodes has changed.
-  fileprivate var movedCycles: [[Int]] {
-    let current = snapshot.current(of: cycles.flatMap(\.self))
-    return cycles.filter { !$0.allSatisfy(current.contains) }
+    self.init(subject: subject, entries: findings.entries())
   }
 }

@@ -34,33 +34,20 @@ struct TraceGraph {
     }
   }
 
-  /// Finds the longest ways through the siblings. Those that wait for each other stay where the ways end.
+  /// Finds the longest ways through the siblings. Those on a cycle, and those that wait for them, come first.
   private mutating func findColumns() {
-    var depths = [Int](repeating: 0, count: records.count)
+    var depths = columns
     for (id, depth) in outline { depths[id] = depth }
-    var after = before
     for record in records {
       for dependency in record.dependencies {
         var (from, to) = (dependency, record.id)
         while records[from].group != records[to].group {
           if depths[from] >= depths[to] { from = records[from].group ?? from } else { to = records[to].group ?? to }
         }
-        if from == to { continue }
-        before[to].append(from)
-        after[from].append(to)
+        if from != to { before[to].append(from) }
       }
     }
-    var counts = before.map(\.count)
-    var toDo = records.indices.filter { counts[$0] == 0 }
-    var done = 0
-    while done < toDo.count {
-      for next in after[toDo[done]] {
-        columns[next] = max(columns[next], columns[toDo[done]] + 1)
-        counts[next] -= 1
-        if counts[next] == 0 { toDo.append(next) }
-      }
-      done += 1
-    }
+    for id in WaitOrder(before).order { columns[id] = before[id].map { columns[$0] + 1 }.max() ?? 0 }
   }
 
   // Gives the members of a group their places in it, and returns the size. A long column is folded.

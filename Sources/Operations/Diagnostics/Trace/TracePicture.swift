@@ -11,7 +11,7 @@ extension OperationTracer {
   /// - Parameter width: The width in points. A value below 300 counts as 300, and a value above 10,000 as 10,000.
   /// - Complexity: O(n log n) for n operations.
   public func svg(width: Int = 1000) -> String {
-    TracePicture(records, now, width: min(max(width, 300), 10_000)).text
+    TracePicture(records, now, width: min(max(width, 300), 10_000)).text()
   }
 }
 
@@ -61,10 +61,8 @@ struct TracePicture {
     nameWidth = min(Double(longest) * 6.6 + 12, Double(width) / 2)
   }
 
-  var text: String { text(hasLegend: true) }
-
   /// A page has the legend above the picture.
-  func text(hasLegend: Bool) -> String {
+  func text(hasLegend: Bool = true) -> String {
     let bottom = (rows.count + 1) * Self.rowHeight + Self.margin
     let height = bottom + (hasLegend ? Self.rowHeight : 0) + Self.margin
     let body = rows.enumerated().map { row, line in draw(records[line.id], depth: line.depth, row: row) }
@@ -97,15 +95,19 @@ struct TracePicture {
       """
   }
 
-  static let legend = [
+  private static let legend = [
     ("key", "waited for keys"), ("slot", "waited for a slot"), ("pending", "waiting"), ("finished", "executed"),
     ("executing", "executing"), ("retried", "failed attempt"), ("failed", "✕ failed"), ("cancelled", "cancelled"),
   ]
 
-  /// Explains the kinds of bars that the picture has.
+  /// Returns the kinds of bars that a picture has, and what they mean.
+  static func legend(of picture: String) -> [(kind: String, label: String)] {
+    legend.filter { picture.contains("<rect class=\"\($0.0)\"") }
+  }
+
   private func legend(_ y: Int, of body: String) -> [String] {
     var x = Double(Self.margin)
-    return Self.legend.filter { body.contains("<rect class=\"\($0.0)\"") }.map { kind, label in
+    return Self.legend(of: body).map { kind, label in
       defer { x += 28 + Double(label.count) * 6 }
       return """
         <path class="\(kind)" d="M\(x) \(y)h10v10h-10z"/>

@@ -17,12 +17,12 @@ struct Addition {
 
   /// The priority of a ready member and the flow are read without the lock of the group.
   typealias Member = (
-    operation: AsyncOperation, claim: OperationCore.Claim, priority: Operation.QueuePriority, flow: ExclusivityKey?
+    operation: AsyncOperation, traits: MemberTraits, priority: Operation.QueuePriority, flow: ExclusivityKey?
   )
 
   let count: Int
   let policy: GroupOperation.ErrorPolicy
-  /// Whether no member starts before all new ones have been claimed, or cancelled.
+  /// Whether no member starts before all new ones have their places, or are cancelled.
   let postponesStarts: Bool
   /// Released with the addition.
   let forgottenFlows: [ExclusivityKey: Int]
@@ -30,12 +30,12 @@ struct Addition {
   var skipped: [Int] = []
   var parts: [MemberPart] = []
   var observers: [OperationObserver] = []
-  var claims: OperationCore.Claim = []
+  var traits: MemberTraits = []
 
   var operations: [AsyncOperation] { members.map(\.operation) }
 
-  func operations(with claim: OperationCore.Claim) -> [AsyncOperation] {
-    claims.contains(claim) ? members.filter { $0.claim.contains(claim) }.map(\.operation) : []
+  func operations(with traits: MemberTraits) -> [AsyncOperation] {
+    self.traits.contains(traits) ? members.filter { $0.traits.contains(traits) }.map(\.operation) : []
   }
 }
 
@@ -61,11 +61,11 @@ extension GroupEngine.State {
     let skipped = addition.count - addition.members.count
     progress.add(-skipped)
     if schedule.life.isGathering { plainMembers += addition.members.lazy.compactMap { $0.operation as? PlainMember } }
-    let letsArrive = addition.claims.contains(.needsTurn) && schedule.needTurn()
-    for (member, claim, priority, flow) in addition.members {
-      if claim.contains(.isCancelled) {
+    let letsArrive = addition.traits.contains(.needsKeys) && schedule.needTurn()
+    for (member, traits, priority, flow) in addition.members {
+      if traits.contains(.isCancelled) {
         schedule.cancelled.append(member)
-      } else if claim.isReady, !letsArrive {
+      } else if traits.isReady, !letsArrive {
         let rank = ReadyList.Rank(priority: priority.rawValue, ticket: schedule.ready.makeNumber())
         schedule.ready.insert(member, rank, of: flow)
       }
@@ -84,7 +84,7 @@ extension GroupEngine {
   func add(_ operations: [Operation], skipping: Addition.Skipping, to group: GroupOperation, hasRoom: Bool = false) {
     if operations.isEmpty { return }
     // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
-    // members to be cancelled. The thread that cancels them skips those that were not claimed.
+    // members to be cancelled. The thread that cancels them skips those that have no place.
     let isCancelled = group.isCancelled
     guard var addition = state.withLock({ $0.beginAddition(of: operations.count, in: group, isCancelled: isCancelled) })
     else {
@@ -106,19 +106,21 @@ extension GroupEngine {
       let (trace, lent) = group.core.withLock { ($0.trace, $0.lent) }
       for follower in trace { follower.noteMembers(members) }
       if lent > 0 { for member in members { member.escalatePriority(to: TaskPriority(rawValue: lent)) } }
-      claim(members, from: firstIndex, for: &addition, skipping, in: group)
+      takePlaces(of: members, from: firstIndex, for: &addition, skipping, in: group)
     }
     if group.isCancelled { cancelMembers(of: addition) }
     if addition.policy == .cancelDependents { for member in addition.operations { cancelIfDependencyFailed(member) } }
     let (action, letsArrive, isDraining) = state.withLock { $0.endAddition(addition) }
-    for (member, claim, priority, _) in addition.members where claim.isReady { moveMember(member, nil, from: priority) }
+    for member in addition.members where member.traits.isReady {
+      moveMember(member.operation, nil, from: member.priority)
+    }
     if isDraining { cancelMembers(of: addition) }
     if letsArrive {
-      let ready = addition.members.filter { $0.claim.isReady }
+      let ready = addition.members.filter(\.traits.isReady)
       letArrive(addition.operations, ready: Set(ready.map { ObjectIdentifier($0.operation) }))
     }
     carryOut(action)
-    if addition.claims.contains(.waits) { watch(isWaiting: true) }
+    if addition.traits.contains(.waits) { watch(isWaiting: true) }
     for member in addition.operations(with: .hasWaitLimit) { member.startWaitLimit() }
   }
 
@@ -135,24 +137,24 @@ extension GroupEngine {
     return members
   }
 
-  private func claim(
-    _ members: [AsyncOperation],
+  private func takePlaces(
+    of members: [AsyncOperation],
     from firstIndex: Int,
     for addition: inout Addition,
     _ skipping: Addition.Skipping,
     in group: GroupOperation
   ) {
     for (member, index) in zip(members, firstIndex...) {
-      switch member.core.withLock({ $0.claim(for: self, index: index) }) {
-      case .claimed(let claim):
-        let priority = claim.isReady ? member.queuePriority : .normal
-        addition.members.append((member, claim, priority, claim.contains(.hasFlow) ? member.flow : nil))
-        addition.claims.formUnion(claim)
+      switch member.core.withLock({ $0.takePlace(in: self, index: index) }) {
+      case .taken(let traits):
+        let priority = traits.isReady ? member.queuePriority : .normal
+        addition.members.append((member, traits, priority, traits.contains(.hasFlow) ? member.flow : nil))
+        addition.traits.formUnion(traits)
         if !addition.observers.isEmpty {
           member.addObservers(addition.observers)
           member.engineOfMembers?.addObservers(addition.observers, toPresent: true)
         }
-        guard claim.contains(.hasWeight) || member is GroupOperation else { continue }
+        guard traits.contains(.hasWeight) || member is GroupOperation else { continue }
         if let inner = member as? GroupOperation { refuse(inner, inside: group) }
         if let part = MemberPart(member, index: index) { addition.parts.append(part) }
       case .repeated:
@@ -173,7 +175,7 @@ extension GroupEngine {
   private func cancelMembers(of addition: Addition) { for member in addition.operations { member.cancel() } }
 
   private func finishUnexecuted(_ member: AsyncOperation, _ skipping: Addition.Skipping, after group: GroupOperation) {
-    if skipping.isNamed(member.represented) { member.claim(for: nil) } else if !member.claimIfFree() { return }
+    if skipping.isNamed(member.represented) { member.takePlace(in: nil) } else if !member.takePlaceIfFree() { return }
     let reason = "\(member.quotedName) did not run because \(group.quotedName) had finished. Add it to a new group."
     member.cancel(group.isCancelled ? nil : FailureReport([OperationError(.shutDown, reason)]))
     member.startCancelled()

@@ -140,7 +140,7 @@ extension GroupEngine {
   }
 
   private func startMember(_ next: GroupSchedule.HandOut, by runner: GroupRunner) {
-    if next.member.startAsMember(by: runner, number: next.rank?.ticket, hasSlot: next.hasSlot) { return }
+    if next.member.startInPlace(by: runner, number: next.rank?.ticket, hasSlot: next.hasSlot) { return }
     guard let keys = next.keys else { return next.hasSlot ? releaseSlot(of: next.member) : () }
     leave(keys, of: next.member, forGood: false, unlessHeld: false)
     // It may have become ready again while it held its keys.
@@ -152,7 +152,7 @@ extension GroupEngine {
 
   // MARK: Finishing members and the group
 
-  /// Lets the group process the result of a member, one at a time, before the member settles.
+  /// Collects the result of a member, one at a time, before the member closes.
   func collect(_ member: AsyncOperation) {
     let (group, isFirst) = state.withLock { state in
       // A member can expire before the group starts.
@@ -160,13 +160,13 @@ extension GroupEngine {
       return (group, group != nil && state.schedule.beginCollecting(member))
     }
     // A member may finish after the group has been deallocated.
-    guard let group else { return member.settle() }
+    guard let group else { return member.close() }
     guard isFirst else { return }
     var batch = [member]
     while !batch.isEmpty {
       for member in batch {
         withAutoreleasePool { group.collect(member) }
-        member.settle()
+        member.close()
       }
       batch = state.withLock { $0.schedule.takeWaitingResults() }
     }
@@ -194,7 +194,7 @@ extension GroupEngine {
   }
 
   func carryOut(_ action: Action) {
-    if !action.keyEffects.isEmpty { KeyRegistry.carryOut(action.keyEffects) }
+    if !action.keyEffects.isEmpty { KeyRegistry.perform(action.keyEffects) }
     fulfill(action.runner)
     for waiter in action.waiters { waiter() }
     if action.updatesProgress { updateProgress() }

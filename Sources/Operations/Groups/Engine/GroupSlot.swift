@@ -76,7 +76,7 @@ extension GroupEngine {
   private func makeMember(of slot: GroupSlot, _ runner: GroupRunner?) {
     let operation = slot.make()
     operation.core.withLock { core in
-      core.keylessWork = slot
+      core.work = slot
       _ = core.claim(for: self, index: slot.memberIndex)
       _ = core.start(by: runner, number: 0, hasSlot: true)
       core.since = slot.began

@@ -62,15 +62,17 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     retryIf: (@Sendable (_ error: any Error, _ attempt: Int) -> Bool)? = nil,
     retryUnless: (@Sendable (_ value: Output) -> Bool)? = nil,
     retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
-    _ body: @escaping @Sendable (_ attempt: Int) async throws -> Output
+    _ body: @escaping @Sendable (_ attempt: Int) async throws -> Output,
+    file: StaticString = #fileID,
+    line: UInt = #line
   ) {
     if Output.self is Operation.Type {
       let problem = "A RetryOperation does not run a plain operation, or one that an asynchronous closure returns."
-      misuse(problem + " Return a value, or make an AsyncOperation in a closure without await.")
+      misuse(problem + " Return a value, or make an AsyncOperation in a closure without await.", file: file, line: line)
     }
-    let decide = Self.decide(retryIf, retryUnless, retryWhen)
-    self.init(attempts, backoff, decide, isOfFunctions: true) { retry, number, context in
-      retry.startTask(priority: retry.keepPlace().quality.taskPriority, in: context, while: .executing) {
+    let (decide, origin) = (Self.decide(retryIf, retryUnless, retryWhen), EventOrigin(file: file, line: line))
+    self.init(attempts, backoff, decide, origin, isOfFunctions: true) { retry, number, context in
+      retry.startTask(priority: retry.keepPlace().quality.taskPriority.rawValue, in: context, while: .executing) {
         do { retry.ended(number, .success(try await body(number))) } catch {
           let isCancelled = Task.isCancelled && meansCancelled(error)
           retry.ended(number, .failure(isCancelled ? CancellationError() : error))
@@ -99,16 +101,20 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   ///     server's `Retry-After` header.
   ///   - make: Makes a new operation for each attempt. If it throws, the error is the attempt's error. For the
   ///     thread, see <doc:ThreadingAndCancellation>.
+  ///   - file: The calling file, for the message of a trap.
+  ///   - line: The calling line, for the message of a trap.
   public convenience init<Attempt: OutputOperation<Output>>(
     attempts: Int,
     backoff: Backoff = .immediate,
     retryIf: (@Sendable (_ error: any Error, _ attempt: Int) -> Bool)? = nil,
     retryUnless: (@Sendable (_ value: Output) -> Bool)? = nil,
     retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
-    _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt
+    _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt,
+    file: StaticString = #fileID,
+    line: UInt = #line
   ) {
-    let running = Self.running { AnyOutputOperation(try make($0)) }
-    self.init(attempts, backoff, Self.decide(retryIf, retryUnless, retryWhen), running)
+    let (decide, origin) = (Self.decide(retryIf, retryUnless, retryWhen), EventOrigin(file: file, line: line))
+    self.init(attempts, backoff, decide, origin, Self.running { AnyOutputOperation(try make($0)) })
   }
 
   /// Creates an operation that retries an operation of any kind, including a group.
@@ -126,20 +132,26 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     backoff: Backoff = .immediate,
     retryIf: (@Sendable (_ error: any Error, _ attempt: Int) -> Bool)? = nil,
     retryWhen: (@Sendable (_ result: Result<Output, any Error>, _ attempt: Int) -> RetryDecision)? = nil,
-    _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt
+    _ make: @escaping @Sendable (_ attempt: Int) throws -> Attempt,
+    file: StaticString = #fileID,
+    line: UInt = #line
   ) where Output == Void {
-    let running = Self.running { AnyOutputOperation(anyOperation: try make($0)) }
-    self.init(attempts, backoff, Self.decide(retryIf, nil, retryWhen), running)
+    let (decide, origin) = (Self.decide(retryIf, nil, retryWhen), EventOrigin(file: file, line: line))
+    self.init(attempts, backoff, decide, origin, Self.running { AnyOutputOperation(anyOperation: try make($0)) })
   }
 
   private init(
     _ attempts: Int,
     _ backoff: Backoff,
     _ decide: @escaping Decide,
+    _ origin: EventOrigin,
     isOfFunctions: Bool = false,
     _ start: @escaping Start
   ) {
-    if attempts < 1 { misuse("A RetryOperation cannot try \(attempts) times: give it 1 attempt or more.") }
+    if attempts < 1 {
+      let problem = "A RetryOperation cannot try \(attempts) times: give it 1 attempt or more."
+      misuse(problem, file: origin.file, line: origin.line)
+    }
     self.attempts = attempts
     self.backoff = backoff
     self.isOfFunctions = isOfFunctions

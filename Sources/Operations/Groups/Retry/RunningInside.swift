@@ -11,7 +11,7 @@ extension AsyncOperation {
     let operation = work.operation
     // A group waits for the work of what runs others inside, after their end.
     let isSimple = operation.beginsElsewhere && (!operation.runsOthersInside || operation is GroupOperation)
-    if group == nil, isSimple, operation.core.withLock({ $0.claimAlone(inside: self) }) {
+    if group == nil, isSimple, operation.core.withLock({ $0.takePlaceAlone(inside: self) }) {
       for follower in trace { follower.noteMembers([operation]) }
       return start(operation) { body(InnerOutcome(of: work)) }
     }
@@ -28,7 +28,7 @@ extension AsyncOperation {
     group.qualityOfService = keepPlace().quality
     // Before a wait limit begins. Otherwise every operation inside would also search all enclosing ones for the clock.
     group.clock = clock
-    group.core.withLock { $0.claim(inside: self) }
+    group.core.withLock { $0.takePlace(inside: self) }
     group.engine.add([operation], skipping: skipping, to: group)
     return group
   }
@@ -44,7 +44,7 @@ extension AsyncOperation {
       if !group.operations.isEmpty { return runInside(work, in: group, then: body) }
     }
     let wait = AsyncOperation().waits(for: work.operation)
-    wait.core.withLock { $0.claim(inside: self) }
+    wait.core.withLock { $0.takePlace(inside: self) }
     start(wait) { body(wait.isCancelled ? InnerOutcome(failure: CancellationError()) : InnerOutcome(of: work)) }
   }
 
@@ -60,7 +60,7 @@ extension AsyncOperation {
     let lent = core.withLock { $0.lent }
     if lent > 0 { inner.escalatePriority(to: TaskPriority(rawValue: lent)) }
     for follower in trace { follower.noteMembers(inner.members) }
-    _ = inner.startAsMember(by: nil)
+    _ = inner.startInPlace(by: nil)
     inner.startWaitLimit()
     if inner.core.withLock({ $0.ledger.isWaiting }) { WaitWatch.watch(self) }
     // Last, because another thread may end the operation while this one still uses the context that `body` uses.
@@ -98,7 +98,7 @@ extension AsyncOperation {
       work()
     }
     // Each attempt of an operation with keys takes them anew.
-    if delay > .zero || core.withLock({ $0.turn != nil }) {
+    if delay > .zero || core.withLock({ $0.keys != nil }) {
       pause(for: delay, before: next, then: work)
     } else if keepPlace().queue != nil {
       keepPlace().run(work)

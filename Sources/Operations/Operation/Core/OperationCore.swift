@@ -5,20 +5,22 @@ import Foundation
   /// What starts the operation. Checked to trap with a message of the package when an operation is added twice.
   enum Place {
     case none
-    /// Nil when the operation has ended. Until then, Foundation keeps the queue alive in any case.
-    case queue(OperationQueue?)
+    case queue(OperationQueue)
     /// The operation ends without its queue, which lists it until it starts it, because Foundation requires a start.
-    case expiring(OperationQueue?)
-    case expired(OperationQueue?)
+    case expiring(OperationQueue)
+    case expired
     case group(Membership)
     /// The operation is private, and runs inside this one until it ends.
     case inside(AsyncOperation)
+    /// The operation has ended, or cannot be added and is started only to finish.
+    case over
   }
 
   @safe struct Membership {
-    /// Nil when the operation has ended. Not counted, because a group that never starts would then be a retain cycle. A
-    /// group that is released first removes the reference under the lock of the member.
+    /// Not counted, because a group that never starts would then be a retain cycle. A group that is released first removes
+    /// the reference under the lock of the member.
     fileprivate var engine: Unmanaged<GroupEngine>?
+    /// Nil while the operation is pending.
     fileprivate(set) var runner: GroupRunner?
     fileprivate(set) var index = 0
     /// The number of its arrival among the members that wait for no more than a slot. Nil until it has used one.
@@ -31,8 +33,7 @@ import Foundation
     let waiters: NumberedList<Waiter>
     /// Holds the runner of a member, and what may be the last reference to a queue.
     let place: Place
-    let turn: KeyRequest?
-    let keylessWork: Work?
+    let work: Work?
     let task: Task<Void, Never>?
     let extras: OperationExtras?
     fileprivate let gate: Operation?
@@ -43,24 +44,25 @@ import Foundation
   }
 
   var lifecycle = OperationLifecycle()
+  /// Has a meaning while the operation is pending.
   var bridge = FoundationBridge()
   var ledger = DependencyLedger()
+  /// Empty when the operation has finished, and they have been notified.
   var observers: [OperationObserver] = []
-  /// Called when the observers have been notified of the end.
+  /// Called when the observers have been notified of the end, and empty from then on.
   var waiters = NumberedList<Waiter>()
-  /// Called when the gate is open. Each resumes a thread that starts the operation by hand.
-  var gateWaiters: [Waiter] = []
   var name: String?
-  /// Nil if the operation has no keys, or has ended.
-  var turn: KeyRequest?
-  /// Nil if the operation has keys, whose request is its work, if no task has worked for it, or when it has ended.
-  var keylessWork: Work?
-  /// Works for the operation. Cancelled with it, and at its end. Kept after that, because the work may continue.
+  /// The request for keys, if the operation has some. Otherwise made when a task works for the operation, or calls it. Nil
+  /// when the operation has ended.
+  var work: Work?
+  /// Works for the operation, which is suspended or executing. Cancelled with it, and at its end. Kept after that, because
+  /// the work may continue.
   var task: Task<Void, Never>?
   /// When the operation was added, began to wait for its keys or a slot, was started, or proceeded to evaluating or executing.
   var since: CoarseTime?
-  /// The highest priority of a task that waits for the operation, if it is above the default, or 0. Not a `TaskPriority`,
-  /// because the program finds out the size of a structure with such a property when it runs.
+  /// The highest priority of a task that waits for the operation, if it is above the default, or 0. Does not change when the
+  /// operation is over. Not a `TaskPriority`, because the program finds out the size of a structure with such a property
+  /// when it runs.
   var lent: UInt8 = 0
   private(set) var extras: OperationExtras?
   private(set) var place = Place.none
@@ -71,7 +73,7 @@ import Foundation
   var isBlocked: Bool { lifecycle.phase.isBlocked }
 
   /// Whether the observers have been notified of the end. The dependents and the waiters are notified from then on.
-  var isSettled: Bool { ledger.isClosed }
+  var isClosed: Bool { ledger.isClosed }
 
   /// Whether the operation uses a slot. A member that pauses has given it back.
   var holdsSlot: Bool {
@@ -86,12 +88,13 @@ import Foundation
 
   var trace: [OperationFollower] { extras?.trace ?? [] }
 
-  var work: Work? { turn ?? keylessWork }
+  /// Nil if the operation has no keys, or has ended.
+  var keys: KeyRequest? { work as? KeyRequest }
 
   mutating func makeWork() -> Work {
     if let work { return work }
     let new = Work()
-    keylessWork = new
+    work = new
     return new
   }
 
@@ -110,8 +113,8 @@ import Foundation
 
   var queue: OperationQueue? {
     switch place {
-    case .queue(let queue), .expiring(let queue), .expired(let queue): queue
-    case .none, .group, .inside: nil
+    case .queue(let queue), .expiring(let queue): queue
+    case .none, .expired, .group, .inside, .over: nil
     }
   }
 
@@ -129,40 +132,42 @@ import Foundation
   /// The group or the operation around this one, which the caller releases after the lock.
   var outer: AsyncOperation? { if case .inside(let outer) = place { outer } else { engine?.owner } }
 
-  /// Claims the operation for a queue. Otherwise returns the reason why it cannot be added.
-  mutating func claim(for queue: OperationQueue?) -> String? {
+  /// Takes the place in a queue or, if nil, for a start that only finishes the operation. Otherwise returns the reason why
+  /// the operation cannot be added.
+  mutating func takePlace(in queue: OperationQueue?) -> String? {
     if let obstacle { return obstacle }
-    place = .queue(queue)
+    place = queue.map { .queue($0) } ?? .over
     since = .now
     return nil
   }
 
-  /// Claims the operation for a group, whose engine is notified later unless the operation is ready now.
-  mutating func claim(for engine: GroupEngine, index: Int) -> ClaimAction {
+  /// Takes the place in a group, whose engine is notified later unless the operation is ready now.
+  mutating func takePlace(in engine: GroupEngine, index: Int) -> PlaceAction {
     if self.engine === engine { return .repeated }
     if let obstacle { return .refused(because: obstacle) }
     since = .now
-    var claim: Claim = mustWait ? [.waits] : []
-    if turn != nil, !lifecycle.isCancelled {
-      claim.insert(.needsTurn)
+    var traits: MemberTraits = mustWait ? [.waits] : []
+    if keys != nil, !lifecycle.isCancelled {
+      traits.insert(.needsKeys)
       lifecycle.wait(for: .groupStart)
     }
     unsafe place = .group(Membership(engine: .passUnretained(engine), index: index))
-    if let extras, extras.progressWeight != 1 || extras.progress != nil { claim.insert(.hasWeight) }
-    if extras?.flow != nil { claim.insert(.hasFlow) }
-    if lifecycle.isCancelled { claim.insert(.isCancelled) }
-    if extras?.waitLimit != nil { claim.insert(.hasWaitLimit) }
-    return .claimed(claim)
+    if let extras, extras.progressWeight != 1 || extras.progress != nil { traits.insert(.hasWeight) }
+    if extras?.flow != nil { traits.insert(.hasFlow) }
+    if lifecycle.isCancelled { traits.insert(.isCancelled) }
+    if extras?.waitLimit != nil { traits.insert(.hasWaitLimit) }
+    return .taken(traits)
   }
 
-  mutating func claim(inside outer: AsyncOperation) { place = .inside(outer) }
+  mutating func takePlace(inside outer: AsyncOperation) { place = .inside(outer) }
 
-  /// Claims a free operation that depends on nothing, has no keys, and calls no code of the user before it executes.
-  mutating func claimAlone(inside outer: AsyncOperation) -> Bool {
-    guard obstacle == nil, turn == nil, isSatisfied, ledger.dependencies.isEmpty, callsNoCodeAtStart else {
+  /// Takes the place inside `outer`, if the operation is free, depends on nothing, has no keys, and calls no code of the user
+  /// before it executes.
+  mutating func takePlaceAlone(inside outer: AsyncOperation) -> Bool {
+    guard obstacle == nil, keys == nil, isSatisfied, ledger.dependencies.isEmpty, callsNoCodeAtStart else {
       return false
     }
-    claim(inside: outer)
+    takePlace(inside: outer)
     return true
   }
 
@@ -170,7 +175,7 @@ import Foundation
     if !lifecycle.phase.isPending { return "has been started" }
     switch place {
     case .none: return nil
-    case .queue, .expiring, .expired: return "is in a queue"
+    case .queue, .expiring, .expired, .over: return "is in a queue"
     case .group, .inside: return "is in a group"
     }
   }
@@ -191,7 +196,7 @@ import Foundation
 
   private var mustWait: Bool { !isSatisfied && !lifecycle.isCancelled }
 
-  /// Releases the claim of a group that is being released.
+  /// Gives back the place in a group that is being released.
   mutating func becomeFree() -> WaitAction {
     if lifecycle.phase.isPending { place = .none }
     unsafe membership?.engine = nil
@@ -202,7 +207,7 @@ import Foundation
   func cancellationNotice(_ phase: OperationLifecycle.Phase) -> WaitAction {
     guard phase.isPending else { return .none }
     // A member with keys is in no list, because it has left them.
-    let wasNotReady = phase.isBlocked || bridge.isOpening || turn != nil
+    let wasNotReady = phase.isBlocked || bridge.isOpening || keys != nil
     if case .inside = place { return wasNotReady ? .startInside : .none }
     return engine.map { .notifyOfCancellation($0, wasNotReady: wasNotReady) } ?? .none
   }
@@ -210,9 +215,9 @@ import Foundation
   // MARK: Start and end
 
   mutating func start() -> StartAction {
-    if let step = begin(holdingKeys: turn == nil) { return step }
+    if let step = begin(needsKeys: keys != nil) { return step }
     switch place {
-    case .none, .queue, .group, .inside: return lifecycle.phase == .finished ? .ignore : .refuse
+    case .none, .queue, .group, .inside, .over: return lifecycle.phase == .finished ? .ignore : .refuse
     case .expiring(let queue): place = .queue(queue)  // The end makes Foundation's transition, as after any start.
     case .expired: return .leaveQueue
     }
@@ -228,15 +233,16 @@ import Foundation
 
   /// Returns whether the operation finishes now, although its queue has not started it.
   mutating func completeEarlyEnd() -> Bool {
-    if case .expiring(let queue) = place { place = .expired(queue) }
+    // Not the last reference, because the queue still lists the operation.
+    if case .expiring = place { place = .expired }
     return hasExpired
   }
 
-  mutating func startByHand() -> StartAction {
+  /// Returns nil if the start must wait for dependencies, for keys, or for the gate.
+  mutating func startByHand() -> StartAction? {
     guard lifecycle.phase.isPending else { return start() }
     if case .group = place { return .isMember }
-    guard mustWait else { return start() }
-    return isBlocked ? .notReady : .awaitGate
+    return mustWait ? nil : start()
   }
 
   /// Starts or resumes a member, which has a slot and its keys, or was ended and needs none.
@@ -248,18 +254,17 @@ import Foundation
     // It has been started, or has ended, in another way.
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return .ignore
     }
-    if turn != nil, !hasSlot, !isPending || !lifecycle.isEnded { return .ignore }
+    if keys != nil, !hasSlot, !isPending || !lifecycle.isEnded { return .ignore }
     membership?.runner = runner
     if let number { membership?.number = number }
-    if isPending { return begin(holdingKeys: true) ?? .ignore }
-    if case .resume(let pause) = resumeAfterPause(of: .slot) { return .resume(pause) }
-    return .ignore
+    if isPending { return begin(needsKeys: false) ?? .ignore }
+    return endPause(after: .slot).map { .resume($0) } ?? .ignore
   }
 
   /// Nil if the operation has been started before.
-  private mutating func begin(holdingKeys: Bool) -> StartAction? {
+  private mutating func begin(needsKeys: Bool) -> StartAction? {
     let first: OperationLifecycle.Phase = extras?.hasInputs == true ? .preparing : .executing
-    guard lifecycle.start(as: holdingKeys ? first : .suspended(.turn)) else { return nil }
+    guard lifecycle.start(as: needsKeys ? .suspended(.keys) : first) else { return nil }
     since = .now
     return nextStep
   }
@@ -277,40 +282,32 @@ import Foundation
 
   private var nextStep: StartAction {
     switch lifecycle.phase {
-    case .suspended: turn.map { .takeTurn($0) } ?? .ignore
+    case .suspended:
+      if let keys { .takeKeys(keys) } else { misuse("Only an operation with keys waits for them; this one has none.") }
     case .preparing: .prepare
     case .executing: .execute(observers, hasTimeout: extras?.timeout != nil, trace)
     case .skipped: .skip
-    case .pending, .paused, .ending, .finished: .ignore
+    case .pending, .paused, .ending, .finished:
+      misuse("A start leads to a wait, to the preparation, the execution or the end; it led to \(lifecycle.phase).")
     }
   }
 
   /// Records that the operation is finished for Foundation. Settles it, if it is for no observer, key or group.
   mutating func complete() -> End? {
     lifecycle.complete()
-    return observers.isEmpty && turn == nil && engineToProcess == nil ? settle() : nil
+    return observers.isEmpty && keys == nil && engineToProcess == nil ? close() : nil
   }
 
-  mutating func settle() -> End {
+  /// Ends what others know of the operation. The caller notifies them after the lock.
+  mutating func close() -> End {
     let former = extras
     extras = former?.remainder
-    defer {
-      (waiters, turn, keylessWork) = (NumberedList(), nil, nil)
-      switch place {
-      case .none: break
-      case .inside: place = .none
-      case .queue, .expiring: place = .queue(nil)
-      case .expired: place = .expired(nil)
-      case .group: place = .group(Membership())
-      }
-    }
     return End(
       dependencies: ledger.takeDependencies(),
       dependents: ledger.close(),
-      waiters: waiters,
-      place: place,
-      turn: turn,
-      keylessWork: keylessWork,
+      waiters: exchange(&waiters, with: NumberedList()),
+      place: hasExpired ? .expired : exchange(&place, with: .over),
+      work: work.take(),
       task: task,
       extras: former,
       gate: bridge.close()

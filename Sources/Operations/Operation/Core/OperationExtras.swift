@@ -5,10 +5,11 @@ final class OperationExtras {
   // MARK: Before execution
 
   var conditions: [OperationCondition] = []
-  /// The task-local values of the conditions.
+  /// The task-local values of the conditions. Nil when their evaluation has begun.
   var context: TaskContext?
-  /// The condition that is being evaluated, or was evaluated last.
+  /// The condition that is being evaluated, or was evaluated last. Kept after the end.
   var condition: String?
+  /// Empty when the operation executes.
   var handOvers = LedgerList<HandOver>()
 
   /// Kept after the end.
@@ -24,13 +25,14 @@ final class OperationExtras {
   /// The timer of the wait limit and, from the execution on, of the timeout.
   var deadline: ClockTimer?
   var finishesWhenCancelled = false
+  /// Nil unless the operation is paused, or ended in a pause.
   var pause: OperationPause?
 
   // MARK: Inner operations
 
-  /// Kept when the operation may leave the thread that started it.
+  /// Kept from the start on, when the operation may leave the thread that started it.
   var place: ExecutionPlace?
-  /// Runs inside this operation. Cancelled with it, and at its end. Cycle detection treats it as a member.
+  /// Runs inside this operation, which executes. Cancelled with it, and at its end. Cycle detection treats it as a member.
   var inner: AsyncOperation?
 
   // MARK: Following
@@ -51,9 +53,15 @@ final class OperationExtras {
     let isUnfollowed = trace.isEmpty && progress == nil && progressWeight == 1
     if isUntimed, isUnfollowed, flow == nil, failedGroup == nil, condition == nil { return nil }
     let remainder = OperationExtras()
-    (remainder.flow, remainder.failedGroup, remainder.condition) = (flow, failedGroup, condition)
-    (remainder.timeout, remainder.waitLimit, remainder.clock) = (timeout, waitLimit, clock)
-    (remainder.trace, remainder.progress, remainder.progressWeight) = (trace, progress, progressWeight)
+    remainder.flow = flow
+    remainder.failedGroup = failedGroup
+    remainder.condition = condition
+    remainder.timeout = timeout
+    remainder.waitLimit = waitLimit
+    remainder.clock = clock
+    remainder.trace = trace
+    remainder.progress = progress
+    remainder.progressWeight = progressWeight
     remainder.finishesWhenCancelled = finishesWhenCancelled
     return remainder
   }

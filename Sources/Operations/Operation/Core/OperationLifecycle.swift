@@ -10,8 +10,8 @@ struct OperationLifecycle {
     /// The start of its group, after which it enters the wait queues of its keys.
     case groupStart
     case dependencies
-    /// Its turn under its keys.
-    case turn
+    /// Its keys.
+    case keys
     /// A slot of its queue or group, which has been notified that the operation is ready.
     case slot
     case conditions
@@ -43,7 +43,7 @@ struct OperationLifecycle {
 
     var isBlocked: Bool {
       switch self {
-      case .pending(.groupStart), .pending(.dependencies), .pending(.turn): true
+      case .pending(.groupStart), .pending(.dependencies), .pending(.keys): true
       case .pending(.slot), .pending(.conditions), .pending(.delay): false
       case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: false
       }
@@ -84,7 +84,7 @@ struct OperationLifecycle {
   private(set) var phase = Phase.pending(.slot)
   /// With paths relative to the operation. After a timeout, its failure is first, and the others are its causes.
   private(set) var failures: [OperationFailure] = []
-  /// Whether a finish came before the execution.
+  /// Whether a finish came while the operation was pending or being prepared, so that it does not execute.
   private(set) var isFinishKept = false
   private(set) var decision: Decision = .none
 
@@ -97,7 +97,8 @@ struct OperationLifecycle {
 
   var isCancelled: Bool { decision != .none && decision != .finish }
 
-  var isEnded: Bool { isCancelled || isFinishKept }
+  /// Whether the operation, which has not executed, was cancelled or finished.
+  var isEnded: Bool { decision != .none }
 
   var hasFailed: Bool { !failures.isEmpty }
 
@@ -105,9 +106,13 @@ struct OperationLifecycle {
 
   var canContinue: Bool { phase == .executing && !isCancelled }
 
-  /// The operation must be pending or paused.
   mutating func wait(for next: Wait) {
-    if phase.isPending { phase = .pending(next) } else if case .paused = phase { phase = .paused(next) }
+    switch phase {
+    case .pending: phase = .pending(next)
+    case .paused: phase = .paused(next)
+    case .suspended, .preparing, .executing, .skipped, .ending, .finished:
+      misuse("Only a pending or paused operation begins another wait; it was \(phase).")
+    }
   }
 
   /// Returns whether a prepared operation may proceed. Otherwise the caller must finish it without executing it.
@@ -185,7 +190,7 @@ struct OperationLifecycle {
   /// Records that Foundation considers the operation finished.
   mutating func complete() {
     guard case .ending = phase else {
-      misuse("The lifecycle settles once, and only after it has been ended; it was \(phase).")
+      misuse("The lifecycle completes once, and only after it has been ended; it was \(phase).")
     }
     phase = .finished
   }

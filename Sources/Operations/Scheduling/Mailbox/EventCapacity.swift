@@ -27,9 +27,10 @@ public struct EventCapacity: Sendable, Hashable {
   /// Creates a capacity.
   ///
   /// - Precondition: `count` is at least 1.
-  public init(_ count: Int, whenFull policy: Policy) {
+  public init(_ count: Int, whenFull policy: Policy, file: StaticString = #fileID, line: UInt = #line) {
     if count < 1 {
-      misuse("A scheduler with a capacity of \(count) could never accept an event. Use a capacity of at least 1.")
+      let problem = "A scheduler with a capacity of \(count) could never accept an event."
+      misuse(problem + " Use a capacity of at least 1.", file: file, line: line)
     }
     self.count = count
     self.policy = policy

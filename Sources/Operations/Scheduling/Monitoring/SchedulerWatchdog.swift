@@ -31,8 +31,16 @@ public struct SchedulerWatchdog: Sendable {
   /// Creates a watchdog, which calls `report` on a background thread.
   ///
   /// - Precondition: `limit` is greater than zero.
-  public init(limit: Duration, _ report: @escaping @Sendable (Report) -> Void) {
-    if limit <= .zero { misuse("A watchdog cannot have a limit of \(limit.text). Use a limit greater than zero.") }
+  public init(
+    limit: Duration,
+    _ report: @escaping @Sendable (Report) -> Void,
+    file: StaticString = #fileID,
+    line: UInt = #line
+  ) {
+    if limit <= .zero {
+      let problem = "A watchdog cannot have a limit of \(limit.text)."
+      misuse(problem + " Use a limit greater than zero.", file: file, line: line)
+    }
     self.limit = limit
     self.report = report
   }

@@ -56,7 +56,7 @@ extension SerialScheduler {
   /// Schedules an event on the main actor, replacing a waiting event that has the same key.
   ///
   /// Use this method to show only the latest of many changes in a view. All callers share the keys of the main
-  /// scheduler, so two views must use different keys. A ``Schedulable`` or ``SchedulableObject`` has keys of its own.
+  /// scheduler, so two views must use different keys. A ``Schedulable`` object has keys of its own.
   ///
   /// - Returns: True, because the main scheduler is never shut down.
   @discardableResult

@@ -115,7 +115,9 @@ struct BackoffTests {
     #expect([1, 5].map { Backoff.constant(.seconds(2)).delay(after: $0) } == [.seconds(2), .seconds(2)])
     #expect(Backoff { .seconds($0 * $0) }.delay(after: 3) == .seconds(9))
     let backoff = Backoff.exponential(initial: .milliseconds(100), cap: .seconds(1))
-    #expect((1...6).map(backoff.delay) == [100, 200, 400, 800, 1000, 1000].map { Duration.milliseconds($0) })
+    #expect(
+      (1...6).map { backoff.delay(after: $0) } == [100, 200, 400, 800, 1000, 1000].map { Duration.milliseconds($0) }
+    )
     #expect(backoff.delay(after: 100_000) == .seconds(1))
     #expect(Backoff.exponential(initial: .zero, cap: .seconds(1)).delay(after: 100_000) == .zero)
     #expect(

@@ -87,14 +87,11 @@ struct MonitoringTests {
     _ = scheduler.schedule(after: .zero) { clock.advance(by: .seconds(3)) }
     scheduler.schedule(coalescing: "key") { clock.advance(by: .seconds(3)) }
     shelf.schedule(after: .zero) { _ in clock.advance(by: .seconds(3)) }
-    object.schedule(after: .zero) { _ in clock.advance(by: .seconds(3)) }
     try await shelf.send { _ in clock.advance(by: .seconds(3)) }
-    try await object.send { _ in clock.advance(by: .seconds(3)) }
     _ = await onThread { try shelf.wait { _ in clock.advance(by: .seconds(3)) } }
-    _ = await onThread { try object.wait { _ in clock.advance(by: .seconds(3)) } }
     await Notes(on: scheduler).perform { clock.advance(by: .seconds(3)) }
     await scheduler.drained()
-    #expect(reportedLines == (1...10).map { UInt(line + $0) } + [nil])
+    #expect(reportedLines == (1...7).map { UInt(line + $0) } + [nil])
   }
 
   @Test func anEventThatWaitsAndOneThatIsRunMeanwhileAreReportedOnceEach() async {

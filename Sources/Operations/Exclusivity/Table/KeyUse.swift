@@ -66,8 +66,8 @@ struct KeyUse {
     }
   }
 
-  /// Claimants of one place and priority. None of them has a rank after the last one.
-  struct Passed {
+  /// Claimants of one place and priority that yield. None of them has a rank after the last one.
+  struct Yielding {
     var load = Load()
     var last: KeyEntry.Rank
 
@@ -83,8 +83,8 @@ struct KeyUse {
   var holders: Load
   /// The claimants that have been called, while no claimant behind them is.
   var called = Load()
-  /// The claimants that have been called, and that others pass, by place and by priority.
-  var passed: [KeyPlace: [Int: Passed]] = [:]
+  /// The claimants that have been called and yield, by place and by priority.
+  var yielding: [KeyPlace: [Int: Yielding]] = [:]
   /// The time until which claimants that are called are waited for, since the key has been free.
   var patienceEnd: Int?
   var away: Set<KeyTicket> = []
@@ -105,14 +105,17 @@ struct KeyUse {
 
   static var vacant: Self { Self(ID(domain: .shared, key: "")) }
 
-  init(_ id: ID, limit: Int = .max) { (self.id, holders) = (id, Load(limit: limit)) }
+  init(_ id: ID, limit: Int = .max) {
+    self.id = id
+    holders = Load(limit: limit)
+  }
 
-  /// Whether the holders and the claimants that have been called admit another one, beside those of its place that are passed.
+  /// Whether the holders and the claimants that have been called admit another one, beside others that yield.
   @inline(__always)  // Otherwise each call would copy the use.
-  func admits(_ share: KeyEntry.Share, beside passed: [Load]) -> Bool {
+  func admits(_ share: KeyEntry.Share, beside yielding: [Load]) -> Bool {
     var limit = min(share.limit, holders.smallestLimit, called.smallestLimit)
     var sum = holders.sum + called.sum + Int128(share.weight)
-    for load in passed {
+    for load in yielding {
       limit = min(limit, load.smallestLimit)
       sum += load.sum
     }
@@ -128,37 +131,41 @@ struct KeyUse {
     return holders.sum > tolerance || holders.sum >= holders.smallestLimit
   }
 
-  var first: KeyTicket? { heads.isEmpty ? nil : heads.first?.ticket }
+  var first: KeyTicket? { heads.first?.ticket }
 
   var waiting: [KeyTicket] { lines.values.flatMap { $0.all.compactMap { $0?.ticket } } }
 
   /// The claimants that hold nothing, in any state.
-  var claimants: [KeyTicket] { waiting + called.tickets + passedTickets + away }
+  var claimants: [KeyTicket] { waiting + called.tickets + yieldingTickets + away }
 
-  var passedTickets: [KeyTicket] { passed.values.flatMap { $0.values.flatMap(\.load.tickets) } }
+  var yieldingTickets: [KeyTicket] { yielding.values.flatMap { $0.values.flatMap(\.load.tickets) } }
 
-  mutating func wait(_ rank: KeyEntry.Rank, in line: KeyEntry.Line, for share: KeyEntry.Share, lending lent: UInt8) {
-    if lent > 0 { lentToWaiting.insert(lent) }
+  mutating func beginWait(of entry: KeyEntry, for share: KeyEntry.Share) {
+    if entry.lent > 0 { lentToWaiting.insert(entry.lent) }
     tolerances.insert(share.limit - share.weight)
-    change(line) { $0.insert(rank) }
+    change(entry.line) { $0.insert(entry.rank) }
   }
 
-  mutating func endWait(_ rank: KeyEntry.Rank, in line: KeyEntry.Line, for share: KeyEntry.Share, lending lent: UInt8) {
-    if lent > 0 { lentToWaiting.remove(lent) }
+  mutating func endWait(of entry: KeyEntry, for share: KeyEntry.Share) {
+    if entry.lent > 0 { lentToWaiting.remove(entry.lent) }
     tolerances.remove(share.limit - share.weight)
-    change(line) { $0.remove(rank) }
+    change(entry.line) { $0.remove(entry.rank) }
   }
 
   private mutating func change(_ line: KeyEntry.Line, _ body: (inout ArrayDeque<KeyEntry.Rank>) -> Void) {
     // One access, because each one hashes the line.
-    let (former, new) = { ranks in
-      let former = ranks.first
-      body(&ranks)
-      return (former, ranks.first)
-    }(&lines[line, default: ArrayDeque()])
+    let (former, new) = lines[line, default: ArrayDeque()].changeFirst(body)
     if former == new { return }
     if let former { heads.remove(former) }
     if let new { heads.insert(new) } else { lines[line] = nil }
     if line.holder != nil { innerLineCount += (new == nil ? 0 : 1) - (former == nil ? 0 : 1) }
+  }
+}
+
+extension ArrayDeque {
+  fileprivate mutating func changeFirst(_ body: (inout Self) -> Void) -> (former: Element?, new: Element?) {
+    let former = first
+    body(&self)
+    return (former, first)
   }
 }

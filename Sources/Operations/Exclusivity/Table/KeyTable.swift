@@ -2,7 +2,7 @@ import Foundation
 
 /// The claimants that hold keys or wait for them. The first claimant that fits is next: its keys admit it, it comes
 /// first in the wait queues of all of them, and its group has a slot. Claimants whose queue or group is full or
-/// suspended are passed, and keep their places. A member of a holder passes those that wait for this holder, so that
+/// suspended yield to others, and keep their places. A member of a holder passes those that wait for this holder, so that
 /// the order of waiting never causes a deadlock.
 ///
 /// A member of a group is *called* when its turn comes, and its group decides whether it takes its keys, together with a
@@ -13,7 +13,7 @@ struct KeyTable {
 
   /// The slots of the group whose lock the caller holds. A member whose turn comes takes its keys with one of them.
   struct Slots {
-    var place = KeyPlace.none
+    var place = KeyPlace.started
     var free = 0
     /// The members that have taken one.
     var takers: [KeyClaimant] = []
@@ -58,16 +58,16 @@ struct KeyTable {
   /// When the next timer fires. A timer for a later time may fire as well.
   var timerTime: Int?
   var slots = Slots()
-  /// Tasks that hold one key each. They enter when someone else accesses the table, and most have left before.
-  var early: [TaskKeys] = []
+  /// The first tasks, up to the limit, hold the key, and the others wait for it.
+  var early: [(id: KeyUse.ID, limit: Int, tasks: [TaskKeys])] = []
   var entries = SlotList(vacant: KeyEntry.vacant)
   var claimants: [KeyClaimant?] = []
   var uses = SlotList(vacant: KeyUse.vacant)
   var useIndices: [KeyUse.ID: Int] = [:]
   var nextNumber = 0
   var calls = ArrayDeque<Call>()
-  /// The called claimants that others pass, by place.
-  var passed: [KeyPlace: ArrayDeque<Entry.Rank>] = [:]
+  /// The called claimants that yield, by place.
+  var yielding: [KeyPlace: ArrayDeque<Entry.Rank>] = [:]
   /// The uses in which others wait behind a claimant whose queue or group is not full or suspended, by place.
   var blocked: [KeyPlace: Set<Int>] = [:]
   /// The uses in which it may be the turn of another claimant.
@@ -83,14 +83,6 @@ struct KeyTable {
 
   // MARK: Entering
 
-  mutating func enterEarlyHolders() {
-    if early.isEmpty { return }
-    // The keys are free, so this has no effects.
-    var effects: [Effect] = []
-    for keys in early { enter(keys, &effects) }
-    early.removeAll(keepingCapacity: true)
-  }
-
   /// Returns the ticket of the next entry. A claimant that has one without an entry does not enter.
   mutating func makeTicket() -> Ticket {
     defer { nextNumber += 1 }
@@ -101,18 +93,19 @@ struct KeyTable {
   mutating func enter(
     _ claimant: KeyClaimant,
     inside enclosing: [Ticket] = [],
-    at place: KeyPlace = .none,
+    at place: KeyPlace = .started,
     priority: Int = 0,
     number: Int = 0,
     lent: UInt8 = 0,
     _ effects: inout [Effect]
   ) {
-    let refusal = strongerClaim(of: claimant, inside: enclosing).map { Effect.cancel(claimant, $0) }
-    if let refusal { effects.append(refusal) }
-    let isAdmitted = refusal == nil && applyPolicies(of: claimant, inside: enclosing, &effects)
+    if let refusal = refusal(of: claimant, inside: enclosing) {
+      claimant.ticket = makeTicket()
+      return effects.append(.cancel(claimant, refusal))
+    }
+    replaceOthers(for: claimant, inside: enclosing, &effects)
     let ticket = makeTicket()
     claimant.ticket = ticket
-    if !isAdmitted { return }
     let holder = enclosing.first { state(of: $0)?.isHolding == true }
     let rank = Entry.Rank(priority: priority, ticket: ticket)
     var entry = Entry(rank: rank, number: number, enclosing: enclosing, holder: holder, place: place, lent: lent)
@@ -155,35 +148,34 @@ struct KeyTable {
     return KeyUse.ID(domain: claim.domain, key: claim.key, holder: lender, interval: claim.interval)
   }
 
-  /// A holder lends at most what it takes itself. An exclusive holder takes the whole key.
-  func strongerClaim(of claimant: KeyClaimant, inside enclosing: [Ticket]) -> Refusal? {
+  /// Why a claimant does not enter. A holder lends at most what it takes itself. An exclusive holder takes the whole key.
+  func refusal(of claimant: KeyClaimant, inside enclosing: [Ticket]) -> Refusal? {
     for claim in claimant.claims {
       guard let (ticket, share) = lender(of: claim, inside: enclosing), share.limit > 1 else { continue }
       if claim.limit >= share.limit, claim.weight <= share.weight { continue }
       return .stronger(claim.key, holder: self.claimant(ticket))
     }
+    for claim in claimant.claims where claim.policy == .drop {
+      if let owner = self.claimant(of: useID(of: claim, inside: enclosing)) {
+        return .excluded(from: claim.key, by: owner)
+      }
+    }
     return nil
   }
 
   mutating func join(_ id: KeyUse.ID) -> Int {
-    let next = uses.nextIndex
-    // Inserts a new index, so that the key is hashed once.
-    let index = { (index: inout Int) in index }(&useIndices[id, default: next])
-    if index == next { uses.insert(KeyUse(id, limit: id.limit)) }
+    let index = useIndices[id] ?? uses.nextIndex
+    if index == uses.nextIndex {
+      useIndices[id] = index
+      uses.insert(KeyUse(id, limit: id.limit))
+    }
     uses[index].claimCount += 1
     return index
   }
 
-  mutating func applyPolicies(of claimant: KeyClaimant, inside enclosing: [Ticket], _ effects: inout [Effect]) -> Bool {
-    let claims = claimant.claims
-    if claims.allSatisfy({ $0.policy == .wait }) { return true }
-    for claim in claims where claim.policy == .drop {
-      guard let owner = self.claimant(of: useID(of: claim, inside: enclosing)) else { continue }
-      effects.append(.cancel(claimant, .excluded(from: claim.key, by: owner)))
-      return false
-    }
+  mutating func replaceOthers(for claimant: KeyClaimant, inside enclosing: [Ticket], _ effects: inout [Effect]) {
     var replaced: [Ticket: ExclusivityPolicy] = [:]
-    for claim in claims where claim.policy == .replace || claim.policy == .latest {
+    for claim in claimant.claims where claim.policy == .replace || claim.policy == .latest {
       guard let use = useIndices[useID(of: claim, inside: enclosing)].map({ uses[$0] }) else { continue }
       // Without this check, n claimants that replace each other would read n replaced holders each.
       let replacesHolders = claim.policy == .replace && use.replacedCount < use.holders.count
@@ -191,6 +183,7 @@ struct KeyTable {
         replaced[ticket] = claim.policy
       }
     }
+    if replaced.isEmpty { return }
     var waiting: [Ticket] = []
     for (ticket, policy) in replaced.sorted(by: { $0.key > $1.key }) {
       guard let state = state(of: ticket), state != .replaced, state != .lending else { continue }
@@ -204,101 +197,12 @@ struct KeyTable {
       }
     }
     remove(waiting, &effects)
-    return true
-  }
-
-  /// Lets a called claimant that has been started, and so is at no place, take its keys if they are free.
-  mutating func takeIfCalled(_ ticket: Ticket, _ effects: inout [Effect]) -> Bool {
-    guard let entry = self[ticket], entry.state.isCalled, entry.shares.allSatisfy({ uses[$0.use].holders.admits($0) })
-    else { return false }
-    leavePosition(ticket)
-    entries[ticket.place].place = .none
-    hold(ticket, &effects)
-    serve(&effects)
-    return true
   }
 
   /// Returns to the wait queues, at the place of the claimant's arrival, unless it takes its keys.
   mutating func comeBack(_ ticket: Ticket, at place: KeyPlace, _ effects: inout [Effect]) {
     guard let state = state(of: ticket) else { return }
-    guard state == .away || (place == .none && !state.isHolding), !takeIfCalled(ticket, &effects) else { return }
+    guard state == .away || (place == .started && !state.isHolding), !takeIfCalled(ticket, &effects) else { return }
     waitAgain(ticket, at: place, &effects)
-  }
-
-  // MARK: Leaving
-
-  /// Gives back the keys, or leaves the wait queues. The claimant keeps its number.
-  mutating func stepAside(_ ticket: Ticket, _ effects: inout [Effect]) {
-    guard entries.contains(ticket) else { return }
-    leavePosition(ticket)
-    entries[ticket.place].state = .away
-    for share in entries[ticket.place].shares { uses[share.use].away.insert(ticket) }
-    serve(&effects)
-  }
-
-  /// Removes a claimant. If it lends its keys, they are held until those that use them have left.
-  mutating func leave(_ ticket: Ticket, lends: Bool = false, _ effects: inout [Effect]) {
-    guard let state = state(of: ticket) else { return }
-    if lends, state.isHolding, entries[ticket.place].loans > 0 {
-      entries[ticket.place].state = .lending
-      return
-    }
-    remove([ticket], &effects)
-  }
-
-  mutating func remove(_ tickets: [Ticket], _ effects: inout [Effect]) {
-    var ended: [Entry.Share] = []
-    var rest = tickets
-    while let ticket = rest.popLast() {
-      leavePosition(ticket)
-      let shares = entries[ticket.place].shares
-      // The table may hold the last reference to a task that has ended.
-      if entries[ticket.place].state == .lending, let claimant = claimants[ticket.place] {
-        effects.append(.release(claimant))
-      }
-      claimants[ticket.place]?.end()
-      claimants[ticket.place] = nil
-      entries.remove(ticket.place)
-      ended += shares
-      for share in shares {
-        guard let lender = uses[share.use].id.holder, entries.contains(lender) else { continue }
-        entries[lender.place].loans -= 1
-        if entries[lender.place].loans == 0, entries[lender.place].state == .lending { rest.append(lender) }
-      }
-    }
-    serve(&effects)
-    for share in ended { release(share.use, &effects) }
-    if entries.isEmpty { (claimants, blocked) = ([], [:]) }
-  }
-
-  mutating func leavePosition(_ ticket: Ticket) {
-    let (shares, state) = (entries[ticket.place].shares, entries[ticket.place].state)
-    switch state {
-    case .away: for share in shares { uses[share.use].away.remove(ticket) }
-    case .waiting: endWait(ticket)
-    case .called:
-      endCall(ticket)
-      for share in shares where uses[share.use].called.count == 0 && uses[share.use].passed.isEmpty {
-        uses[share.use].patienceEnd = nil
-      }
-    case .holding, .replaced, .lending:
-      for share in shares where share.interval == nil {
-        if state == .replaced { uses[share.use].replacedCount -= 1 }
-        uses[share.use].holders.remove(ticket, share)
-        usesToServe.append(share.use)
-      }
-    }
-  }
-
-  mutating func release(_ use: Int, _ effects: inout [Effect]) {
-    uses[use].claimCount -= 1
-    if uses[use].claimCount > 0 { return }
-    let id = uses[use].id
-    if let position = useIndices.index(forKey: id) {
-      let equal = useIndices.remove(at: position).key
-      if id.key.hasValue { effects.append(.release((id, equal))) }
-    }
-    uses.remove(use)
-    useIndices.giveBackRoom()
   }
 }

@@ -25,8 +25,8 @@ enum KeyState: Hashable {
   /// Has its number, but waits for no key: it backs off, or waits for a new dependency.
   case away
   case waiting
-  /// May be started, and holds nothing. Until this time, or the answer of its group, no claimant behind it is called. Nil
-  /// if its queue or group is known to be full or suspended, so that others pass it.
+  /// Its turn has come, and it holds nothing. Until this time, or the answer of its group, no claimant behind it is called.
+  /// Nil if it yields, because its queue or group is full or suspended.
   case called(until: Int?)
   /// Holds its keys and, as a member, a slot.
   case holding
@@ -47,8 +47,8 @@ enum KeyState: Hashable {
 
 /// What starts a claimant when its keys admit it.
 enum KeyPlace: Hashable {
-  /// It has been started, or is a task, and takes its keys when its turn has come.
-  case none
+  /// It has been started, or is a task, and takes its keys when its turn comes.
+  case started
   case queue(ObjectIdentifier)
   case group(ObjectIdentifier)
 }
@@ -94,7 +94,7 @@ struct KeyEntry {
   var line: Line { Line(place: place, holder: holder) }
 
   static var vacant: Self {
-    Self(rank: Rank(priority: 0, ticket: KeyTicket(number: -1, place: 0)), enclosing: [], holder: nil, place: .none)
+    Self(rank: Rank(priority: 0, ticket: KeyTicket(number: -1, place: 0)), enclosing: [], holder: nil, place: .started)
   }
 }
 

@@ -15,7 +15,7 @@ extension KeyTable {
   /// Returns a claimant that holds a key, has been called for it, waits for it, or is away, in this order of preference.
   func claimant(of id: KeyUse.ID) -> KeyClaimant? {
     guard let use = useIndices[id].map({ uses[$0] }) else { return nil }
-    let called = use.called.tickets.first ?? use.passedTickets.first
+    let called = use.called.tickets.first ?? use.yieldingTickets.first
     let ticket = use.holders.tickets.first { entries.contains($0) } ?? called ?? use.first ?? use.away.first
     return ticket.flatMap { claimant($0) }
   }
@@ -46,8 +46,8 @@ extension KeyTable {
       let (id, limit) = (uses[share.use].id, min(share.limit, uses[share.use].holders.smallestLimit))
       if uses[share.use].holders.admits(share) {
         if uses[share.use].called.count > 0 { continue }
-        let passed = uses[share.use].passed[entry.place]?.values.flatMap(\.load.tickets) ?? []
-        let earlier = passed.filter { entries[$0.place].rank < entry.rank }.min()
+        let yielding = uses[share.use].yielding[entry.place]?.values.flatMap(\.load.tickets) ?? []
+        let earlier = yielding.filter { entries[$0.place].rank < entry.rank }.min()
         if let earlier = earlier ?? blocker(of: ticket, in: share.use) { found.append((.earlier(id, earlier), limit)) }
       } else {
         var unset = uses[share.use].holders
@@ -115,5 +115,32 @@ enum KeyRestraint {
       "the key \(key.quoted), which is paused for another \((rests.map { $0() }.max() ?? .zero).reading)"
     case .limit(let key, let limit): "the key \(key.quoted), whose limit is set to \(limit)"
     }
+  }
+}
+
+/// What a claimant needs of a key: room beside its holders, some of which may leave. A limit that was set from outside may
+/// be lifted, and does not count.
+struct KeyDemand {
+  private let share: KeyEntry.Share
+  private var load = KeyUse.Load()
+  private var holders: [Int: [(ticket: KeyTicket, share: KeyEntry.Share)]] = [:]
+
+  /// Nil for the claimant before it in a wait queue, which must leave in any case.
+  init?(_ obstacle: KeyTable.Obstacle) {
+    guard case .holders(_, let limit, let weight) = obstacle else { return nil }
+    share = KeyEntry.Share(use: 0, limit: limit, weight: weight)
+  }
+
+  var isMet: Bool { load.admits(share) }
+
+  mutating func add(_ ticket: KeyTicket, _ share: KeyEntry.Share, of node: Int) {
+    load.add(ticket, share)
+    holders[node, default: []].append((ticket, share))
+  }
+
+  /// Returns whether the demand is met when a holder has left.
+  mutating func end(of node: Int) -> Bool {
+    for (ticket, share) in holders.removeValue(forKey: node) ?? [] { load.remove(ticket, share) }
+    return isMet
   }
 }

@@ -1,0 +1,128 @@
+/// How a claimant is called, and takes its keys when it is started: first the operations of Foundation's queues, and then
+/// the members of groups, which answer at once.
+extension KeyTable {
+  /// The turn of a claimant has come, which has no position:
+  ///
+  ///     started   ──► holds its keys
+  ///     group     ──► makes this change, and has slots left          ──► holds its keys, and a slot
+  ///               ──► is called ──► the group has a slot for it      ──► holds its keys, and the slot
+  ///                             └─► it has none                      ──► yields, until the group has one
+  ///     queue     ──► is called ──► Foundation starts it             ──► holds its keys
+  ///                             └─► it has not after 20 milliseconds ──► yields, and holds free keys when it is started
+  mutating func grant(_ ticket: Ticket, _ effects: inout [Effect]) {
+    let shares = entries[ticket.place].shares
+    var until = Int.max
+    let place = entries[ticket.place].place
+    switch place {
+    case .started: return hold(ticket, &effects)
+    case .group where slots.free > 0 && slots.place == place: return holdWithSlot(ticket, &effects)
+    case .group: break
+    case .queue:
+      for share in shares {
+        until = min(until, uses[share.use].patienceEnd ?? now + uses[share.use].id.domain.patience)
+      }
+      // One time for all keys, so that the suspended queues of a chain of keys do not delay others one after another.
+      for share in shares { uses[share.use].patienceEnd = uses[share.use].patienceEnd ?? until }
+      if until <= now { return yield(ticket) }
+      calls.insert(Call(until: until, ticket: ticket))
+    }
+    entries[ticket.place].state = .called(until: until)
+    for share in shares { uses[share.use].called.add(ticket, share) }
+  }
+
+  /// Lets others pass a claimant that is called, because its queue or group is full or suspended.
+  mutating func yield(_ ticket: Ticket) {
+    let place = entries[ticket.place].place
+    let rank = entries[ticket.place].rank
+    entries[ticket.place].state = .called(until: nil)
+    for share in entries[ticket.place].shares {
+      uses[share.use].yielding[place, default: [:]][rank.priority, default: KeyUse.Yielding(last: rank)].add(
+        share,
+        rank
+      )
+    }
+    yielding[place, default: ArrayDeque()].insert(rank)
+    close(place)
+  }
+
+  mutating func endCall(_ ticket: Ticket) {
+    let shares = entries[ticket.place].shares
+    usesToServe += shares.map(\.use)
+    if case .called(let until?) = entries[ticket.place].state {
+      calls.remove(Call(until: until, ticket: ticket))
+      for share in shares { uses[share.use].called.remove(ticket, share) }
+      return
+    }
+    let place = entries[ticket.place].place
+    let rank = entries[ticket.place].rank
+    for share in shares {
+      uses[share.use].yielding[place]?[rank.priority]?.load.remove(ticket, share)
+      if uses[share.use].yielding[place]?[rank.priority]?.load.count == 0 {
+        uses[share.use].yielding[place]?[rank.priority] = nil
+      }
+      if uses[share.use].yielding[place]?.isEmpty == true { uses[share.use].yielding[place] = nil }
+    }
+    yielding[place]?.remove(rank)
+    if yielding[place]?.isEmpty == true { yielding[place] = nil }
+  }
+
+  /// Lets others pass the waiting claimants of a queue or group that is full or suspended.
+  mutating func close(_ place: KeyPlace, _ effects: inout [Effect]) {
+    close(place)
+    serve(&effects)
+  }
+
+  mutating func close(_ place: KeyPlace) { usesToServe += blocked.removeValue(forKey: place) ?? [] }
+
+  /// Lets a called claimant that has been started take its keys, if they are free.
+  mutating func takeIfCalled(_ ticket: Ticket, _ effects: inout [Effect]) -> Bool {
+    guard let entry = self[ticket], entry.state.isCalled, admits(entry) else { return false }
+    leavePosition(ticket)
+    entries[ticket.place].place = .started
+    hold(ticket, &effects)
+    serve(&effects)
+    return true
+  }
+
+  func admits(_ entry: Entry) -> Bool { entry.shares.allSatisfy { uses[$0.use].holders.admits($0) } }
+
+  /// Lets the next claimants pass those that have not been started in time.
+  mutating func timeDidPass(_ effects: inout [Effect]) {
+    while let call = calls.first, call.until <= now {
+      endCall(call.ticket)
+      yield(call.ticket)
+    }
+    serve(&effects)
+  }
+
+  // MARK: Members
+
+  /// The group of a called member has a slot for it, with which it takes its keys, or waits for them again. Or the group
+  /// has none, so that others pass it.
+  mutating func answer(_ claimant: KeyClaimant, hasSlot: Bool, _ effects: inout [Effect]) {
+    guard let ticket = claimant.ticket, let entry = self[ticket], entry.state.isCalled else { return }
+    let isYielding = entry.state == .called(until: nil)
+    if hasSlot, !isYielding, admits(entry) {
+      // None of those behind it has been called instead.
+      for share in entry.shares { uses[share.use].called.remove(ticket, share) }
+      holdWithSlot(ticket, &effects)
+    } else if hasSlot {
+      leavePosition(ticket)
+      if hasTurn(ticket) { holdWithSlot(ticket, &effects) } else { wait(ticket, &effects) }
+      serve(&effects)
+    } else if !isYielding {
+      endCall(ticket)
+      yield(ticket)
+      serve(&effects)
+    }
+  }
+
+  /// A called member waits again, because its group has a slot, and keys are about to be free. Returns whether it is its
+  /// turn already.
+  mutating func recall(_ claimant: KeyClaimant) -> Bool {
+    guard let ticket = claimant.ticket, state(of: ticket)?.isCalled == true else { return false }
+    endCall(ticket)
+    beginWait(ticket)
+    return hasTurn(ticket)
+  }
+}
