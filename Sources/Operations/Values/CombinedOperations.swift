@@ -10,16 +10,8 @@ public func zip<each O: OutputOperation>(_ operations: repeat each O) -> ResultO
 /// Returns an operation that waits for all `operations` and collects their values in an array, in the order given.
 ///
 /// - Parameters:
-///   - operations: The operations that provide the values.
+///   - operations: The operations that provide the values, which may be of different types.
 ///   - policy: Whether every value is required. With ``InputPolicy/optional``, missing values are left out.
-public func collect<T>(
-  _ operations: [some OutputOperation<T>],
-  input policy: InputPolicy = .required
-) -> ResultOperation<[T]> {
-  collect(operations as [any OutputOperation<T>], input: policy)
-}
-
-/// Collects the values of operations that may be of different types, and otherwise works as the other `collect`.
 public func collect<T>(
   _ operations: [any OutputOperation<T>],
   input policy: InputPolicy = .required

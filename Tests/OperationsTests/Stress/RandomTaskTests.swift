@@ -250,7 +250,7 @@ struct RandomTaskTests {
         if want.isThrottled { operation.throttled(want.key, to: 2, per: .microseconds(50), in: domain) }
         let policy = want.limit == 1 ? policy : .wait
         let claim = KeyClaim(domain: domain, key: want.key, limit: want.limit, weight: want.weight, policy: policy)
-        operation.request([claim])
+        operation.addClaims([claim])
       }
     }
 

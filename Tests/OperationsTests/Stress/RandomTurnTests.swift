@@ -221,7 +221,7 @@ struct RandomTurnTests {
       let (claims, attempts, priority) = (claims(), one(of: 3) ? 2 : 1, priority())
       let flow = hasFlows ? generator.number(0...2) : 0
       let operation = member.operation(attempts: attempts) { [starts] in starts.write(job) }.named("\(job)")
-      operation.request(claims)
+      operation.addClaims(claims)
       operation.queuePriority = priority
       if flow > 0 { operation.flow = "\(flow)" }
       let texts = claims.map { "\($0.key) \($0.weight)/\($0.limit == .max ? "∞" : "\($0.limit)")" }

@@ -5,7 +5,7 @@ extension KeyTable {
     if early.isEmpty { return }
     // The keys admit those that hold them, and no others, so this has no effects.
     var effects: [Effect] = []
-    for key in early { for task in key.tasks { enter(task, &effects) } }
+    for key in early { for task in [key.first] + key.others { enter(task, &effects) } }
     early.removeAll(keepingCapacity: true)
   }
 
@@ -17,33 +17,40 @@ extension KeyTable {
     if task.isInsideOther, task.enclosing.contains(where: { _ in true }) { return nil }
     let (id, limit) = (task.claims[0].id, task.claims[0].limit)
     // Comparing up to 32 keys takes less time than hashing one.
-    guard let key = early.firstIndex(where: { $0.id == id }) else {
+    guard let key = early.firstIndex(where: { $0.first.claims[0].id == id }) else {
       if early.count == 32 || id.limit < .max || useIndices[id] != nil { return nil }
-      early.append((id, limit, [task]))
+      early.append((task, []))
       task.didTakeKeys()
       return true
     }
-    let isFree = early[key].tasks.count < limit
+    let isFree = early[key].others.count < limit - 1
+    guard isFree || mayWait, early[key].first.claims[0].limit == limit else { return nil }
     // All of them may have to enter at once, under the lock.
-    guard isFree || mayWait, early[key].limit == limit, early[key].tasks.count < 1_000 else { return nil }
-    early[key].tasks.append(task)
+    if early[key].others.count == 1_000 { return nil }
+    early[key].others.append(task)
     if isFree { task.didTakeKeys() }
     return isFree
   }
 
   /// Ends a task that holds its key without an entry. Returns the next holder, which the caller resumes.
   mutating func leaveEarly(_ task: TaskKeys) -> TaskKeys? {
+    let limit = task.claims[0].limit
     for key in early.indices.reversed() {
-      let limit = early[key].limit
-      guard let position = early[key].tasks.prefix(limit).firstIndex(where: { $0 === task }) else { continue }
-      early[key].tasks.remove(at: position)
-      if early[key].tasks.isEmpty {
-        early.remove(at: key)
-      } else if early[key].tasks.count >= limit {
-        early[key].tasks[limit - 1].didTakeKeys()
-        return early[key].tasks[limit - 1]
+      if early[key].first === task {
+        if early[key].others.isEmpty {
+          early.remove(at: key)
+          return nil
+        }
+        early[key].first = early[key].others.removeFirst()
+      } else if let position = early[key].others.prefix(limit - 1).firstIndex(where: { $0 === task }) {
+        early[key].others.remove(at: position)
+      } else {
+        continue
       }
-      return nil
+      if early[key].others.count < limit - 1 { return nil }
+      let next = limit == 1 ? early[key].first : early[key].others[limit - 2]
+      next.didTakeKeys()
+      return next
     }
     return nil
   }

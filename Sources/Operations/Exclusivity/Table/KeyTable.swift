@@ -58,8 +58,8 @@ struct KeyTable {
   /// When the next timer fires. A timer for a later time may fire as well.
   var timerTime: Int?
   var slots = Slots()
-  /// The first tasks, up to the limit, hold the key, and the others wait for it.
-  var early: [(id: KeyUse.ID, limit: Int, tasks: [TaskKeys])] = []
+  /// The tasks of each key. Those that arrived first hold it, up to the limit, and the others wait. Usually there is one.
+  var early: [(first: TaskKeys, others: [TaskKeys])] = []
   var entries = SlotList(vacant: KeyEntry.vacant)
   var claimants: [KeyClaimant?] = []
   var uses = SlotList(vacant: KeyUse.vacant)

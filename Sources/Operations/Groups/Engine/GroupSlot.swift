@@ -31,8 +31,8 @@ extension GroupEngine {
     }
     guard let (slot, action, timed) = taken else { return nil }
     timed?.startDeadline()
-    let (around, trace, isCancelled) = group.core.withLock { ($0.work, $0.trace, $0.lifecycle.isCancelled) }
-    if let around { slot.setOuter(around) }
+    slot.setOuter(group)
+    let (trace, isCancelled) = group.core.withLock { ($0.trace, $0.lifecycle.isCancelled) }
     if !trace.isEmpty, !isCancelled {
       let members = readMembers()
       for follower in trace { follower.noteMembers(members) }
@@ -77,7 +77,7 @@ extension GroupEngine {
     let operation = slot.make()
     operation.core.withLock { core in
       core.work = slot
-      _ = core.claim(for: self, index: slot.memberIndex)
+      _ = core.takePlace(in: self, index: slot.memberIndex)
       _ = core.start(by: runner, number: 0, hasSlot: true)
       core.since = slot.began
     }
