@@ -33,10 +33,6 @@ struct Addition {
   var traits: MemberTraits = []
 
   var operations: [AsyncOperation] { members.map(\.operation) }
-
-  func operations(with traits: MemberTraits) -> [AsyncOperation] {
-    self.traits.contains(traits) ? members.filter { $0.traits.contains(traits) }.map(\.operation) : []
-  }
 }
 
 extension GroupEngine.State {
@@ -55,26 +51,25 @@ extension GroupEngine.State {
 
   /// - Returns: Whether the caller must call ``GroupEngine/letArrive(_:ready:)``, and whether it must cancel the members.
   mutating func endAddition(_ addition: Addition) -> (action: GroupEngine.Action, letsArrive: Bool, isDraining: Bool) {
-    let count = memberCount
-    for index in addition.skipped { _ = members.remove(index) }
-    for part in addition.parts { weigh(part) }
-    let skipped = addition.count - addition.members.count
-    progress.add(-skipped)
-    if schedule.life.isGathering { plainMembers += addition.members.lazy.compactMap { $0.operation as? PlainMember } }
     let letsArrive = addition.traits.contains(.needsKeys) && schedule.needTurn()
-    for (member, traits, priority, flow) in addition.members {
-      if traits.contains(.isCancelled) {
-        schedule.cancelled.append(member)
-      } else if traits.isReady, !letsArrive {
-        let rank = ReadyList.Rank(priority: priority.rawValue, ticket: schedule.ready.makeNumber())
-        schedule.ready.insert(member, rank, of: flow)
+    let action = changeMembers { state in
+      for index in addition.skipped { _ = state.members.remove(index) }
+      for part in addition.parts { state.weigh(part) }
+      let skipped = addition.count - addition.members.count
+      state.progress.add(-skipped)
+      if state.schedule.life.isGathering {
+        state.plainMembers += addition.members.lazy.compactMap { $0.operation as? PlainMember }
       }
+      for (member, traits, priority, flow) in addition.members {
+        if traits.contains(.isCancelled) {
+          state.schedule.cancelled.append(member)
+        } else if traits.isReady, !letsArrive {
+          state.schedule.becameReady(member, priority, of: flow)
+        }
+      }
+      state.schedule.endAddition(skipped: skipped)
+      if addition.postponesStarts { state.schedule.startObstacles -= 1 }
     }
-    schedule.endAddition(skipped: skipped)
-    if addition.postponesStarts { schedule.startObstacles -= 1 }
-    var action = proceed()
-    action.waiters = roomWaiters.take(downTo: memberCount, from: count)
-    action.updatesProgress = progress.isFollowed
     return (action, letsArrive, schedule.isDraining)
   }
 }
@@ -121,7 +116,8 @@ extension GroupEngine {
     }
     carryOut(action)
     if addition.traits.contains(.waits) { watch(isWaiting: true) }
-    for member in addition.operations(with: .hasWaitLimit) { member.startWaitLimit() }
+    if !addition.traits.contains(.hasWaitLimit) { return }
+    for member in addition.members where member.traits.contains(.hasWaitLimit) { member.operation.startWaitLimit() }
   }
 
   private static let batch = 64

@@ -212,10 +212,16 @@ extension GroupEngine {
 extension GroupEngine.State {
   /// Removes a finished member, as `change` does, and continues with the others.
   mutating func removeMember(takenNext: Bool, _ change: (inout Self) -> Void) -> GroupEngine.Action {
-    guard schedule.life.isRunning || schedule.life.isGathering else { return GroupEngine.Action() }
+    if schedule.hasEnded { return GroupEngine.Action() }
+    return changeMembers(takenNext: takenNext) { state in
+      change(&state)
+      state.schedule.memberWasRemoved()
+    }
+  }
+
+  mutating func changeMembers(takenNext: Bool = false, _ change: (inout Self) -> Void) -> GroupEngine.Action {
     let count = memberCount
     change(&self)
-    schedule.memberWasRemoved()
     var action = proceed(takenNext: takenNext)
     action.waiters = roomWaiters.take(downTo: memberCount, from: count)
     action.updatesProgress = progress.isFollowed

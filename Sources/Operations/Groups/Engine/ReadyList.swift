@@ -55,8 +55,9 @@ struct ReadyList {
   mutating func move(_ operation: AsyncOperation, to priority: Operation.QueuePriority) {
     if let (flow, rank) = flows.remove(ObjectIdentifier(operation)) {
       flows.insert(operation, Rank(priority: priority.rawValue, ticket: rank.ticket), at: flow)
-    } else if let rank = remove(ObjectIdentifier(operation)) {
-      insert(operation, Rank(priority: priority.rawValue, ticket: rank.ticket))
+    } else {
+      orderByRank()
+      heap.move(operation, to: priority)
     }
   }
 
