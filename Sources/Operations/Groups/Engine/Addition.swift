@@ -51,7 +51,7 @@ extension GroupEngine.State {
 
   /// - Returns: Whether the caller must call ``GroupEngine/letArrive(_:ready:)``, and whether it must cancel the members.
   mutating func endAddition(_ addition: Addition) -> (action: GroupEngine.Action, letsArrive: Bool, isDraining: Bool) {
-    let letsArrive = addition.traits.contains(.needsKeys) && schedule.needTurn()
+    let letsArrive = addition.traits.contains(.needsKeys) && schedule.mayArrive()
     let action = changeMembers { state in
       for index in addition.skipped { _ = state.members.remove(index) }
       for part in addition.parts { state.weigh(part) }

@@ -13,11 +13,13 @@ extension GroupEngine {
     let plainMembers = state.withLock { exchange(&$0.plainMembers, with: []) }
     for member in plainMembers where !draining { member.adoptChanges() }
     let queue = GroupQueue(of: group)
-    guard let needTurns = state.withLock({ $0.schedule.start(group, in: queue, draining: draining) }) else { return }
+    guard let membersArrive = state.withLock({ $0.schedule.start(group, in: queue, draining: draining) }) else {
+      return
+    }
     // The thread that cancelled the group may not have cancelled its members yet.
     if draining { drain(by: .cancel) }
     watch()
-    if needTurns {
+    if membersArrive {
       // The members are read last, so that they include ready ones that other threads add meanwhile.
       let ready = state.withLock { $0.schedule.ready.takeAll() }
       letArrive(members, ready: Set(ready.map { ObjectIdentifier($0) }))

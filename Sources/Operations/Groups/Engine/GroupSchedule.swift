@@ -3,7 +3,7 @@ import Foundation
 /// Decides which member of a group runs next, and when the group finishes. A member uses a *slot* from the time it is
 /// handed out until it finishes or releases the slot. A *runner* is a work item that takes members one by one.
 struct GroupSchedule {
-  private(set) var life = Life.gathering(needTurns: false)
+  private(set) var life = Life.gathering(membersArrive: false)
   private(set) var openness = Openness.none
   private(set) var endRequest = EndRequest.none
   /// The number of members whose results have not been processed.
@@ -59,16 +59,16 @@ struct GroupSchedule {
 
   // MARK: The life of the group
 
-  /// Starts the group, which does not end before ``endAddition(skipped:)``. Returns whether members have keys, so that none
-  /// starts while they arrive. Nil if the group has been started before.
+  /// Starts the group, which does not end before ``endAddition(skipped:)``. Returns whether the members arrive now, so that
+  /// none starts meanwhile. Nil if the group has been started before.
   mutating func start(_ group: GroupOperation, in queue: GroupQueue, draining: Bool) -> Bool? {
-    guard case .gathering(let needTurns) = life else { return nil }
+    guard case .gathering(let membersArrive) = life else { return nil }
     life = draining ? .running(group, queue) : .starting(group, queue)
     if draining { request(.drain) }
-    if needTurns { arrivals += 1 }
+    if membersArrive { arrivals += 1 }
     if isSuspended, hasNoMembers, openness == .none { openness = .untilFirstMember }
     additions += 1
-    return needTurns
+    return membersArrive
   }
 
   /// - Returns: The group whose time begins, on the first call only.
@@ -143,10 +143,10 @@ struct GroupSchedule {
     additions -= 1
   }
 
-  /// - Returns: Whether the member waits its turn now. Otherwise it does so when the group starts.
-  mutating func needTurn() -> Bool {
+  /// - Returns: Whether members arrive now. Otherwise all arrive when the group starts.
+  mutating func mayArrive() -> Bool {
     guard life.isGathering else { return true }
-    life = .gathering(needTurns: true)
+    life = .gathering(membersArrive: true)
     return false
   }
 
@@ -177,7 +177,7 @@ struct GroupSchedule {
   }
 
   mutating func move(_ member: AsyncOperation, _ keys: KeyRequest?, to priority: Operation.QueuePriority) {
-    guard needTurn() else { return }
+    guard mayArrive() else { return }
     if let keys { called.move(keys, to: priority) } else { ready.move(member, to: priority) }
   }
 
