@@ -162,7 +162,8 @@ struct KeyUse {
   }
 }
 
-extension ArrayDeque {
+extension ArrayDeque<KeyEntry.Rank> {
+  @inline(__always)  // Otherwise the optional ranks are copied, which costs as much as the change.
   fileprivate mutating func changeFirst(_ body: (inout Self) -> Void) -> (former: Element?, new: Element?) {
     let former = first
     body(&self)
