@@ -6,12 +6,7 @@ struct GroupProgress {
   typealias Child = (operation: AsyncOperation, weight: Int)
 
   /// What the `Progress` did not show before, and the caller adds to it.
-  struct Change {
-    let progress: OperationProgress
-    let completed: Int
-    let total: Int
-    let children: [Child]
-  }
+  typealias Change = (progress: OperationProgress, completed: Int, total: Int, children: [Child])
 
   private var total = 0
   private var shownTotal = 0
@@ -90,7 +85,7 @@ struct GroupProgress {
     shownTotal = max(total, min(shownTotal, 1))
     let completed = exchange(&newlyCompleted, with: 0)
     let children = exchange(&newChildren, with: [])
-    return Change(progress: shared, completed: completed, total: shownTotal - before, children: children)
+    return (shared, completed, shownTotal - before, children)
   }
 }
 

@@ -36,9 +36,9 @@ struct TestGroup {
 
   /// Makes a change, in which members whose turn comes take the free slots.
   mutating func givingSlots(in table: inout KeyTable, _ change: (inout KeyTable) -> Void) {
-    table.slots = KeyTable.Slots(place: room.place, free: freeSlots)
+    table.slots = (room.place, freeSlots, [])
     change(&table)
-    let takers = exchange(&table.slots, with: KeyTable.Slots()).takers
+    let takers = exchange(&table.slots, with: (.started, 0, [])).takers
     if !takers.isEmpty { self.change(by: takers.count, in: &table) }
   }
 

@@ -11,14 +11,6 @@ struct KeyTable {
   typealias Ticket = KeyTicket
   typealias Entry = KeyEntry
 
-  /// The slots of the group whose lock the caller holds. A member whose turn comes takes its keys with one of them.
-  struct Slots {
-    var place = KeyPlace.started
-    var free = 0
-    /// The members that have taken one.
-    var takers: [KeyClaimant] = []
-  }
-
   /// What the caller must do after releasing the lock, in the order of the effects.
   enum Effect {
     /// It is the claimant's turn. Unless its place has answered, it may be started, or take its keys with a slot.
@@ -57,7 +49,8 @@ struct KeyTable {
   var now = 0
   /// When the next timer fires. A timer for a later time may fire as well.
   var timerTime: Int?
-  var slots = Slots()
+  /// The slots of the group whose lock the caller holds. A member whose turn comes takes its keys with one of them.
+  var slots: (place: KeyPlace, free: Int, takers: [KeyClaimant]) = (.started, 0, [])
   /// The tasks of each key. Those that arrived first hold it, up to the limit, and the others wait. Usually there is one.
   var early: [(first: TaskKeys, others: [TaskKeys])] = []
   var entries = SlotList(vacant: KeyEntry.vacant)

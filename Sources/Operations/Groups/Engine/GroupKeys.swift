@@ -54,9 +54,9 @@ extension GroupEngine.State {
   /// Makes a change, in which members whose turn comes take their keys with the spare slots.
   mutating func givingSlots(of room: GroupRoom, _ table: inout KeyTable, _ change: (inout KeyTable) -> Void) {
     let free = schedule.givesSlotsWithKeys ? schedule.spareSlots : 0
-    table.slots = KeyTable.Slots(place: room.place, free: free)
+    table.slots = (room.place, free, [])
     change(&table)
-    let takers = exchange(&table.slots, with: KeyTable.Slots()).takers
+    let takers = exchange(&table.slots, with: (.started, 0, [])).takers
     for case let keys as KeyRequest in takers {
       if let member = keys.operation { schedule.grantSlot(to: member, keys) }
     }
