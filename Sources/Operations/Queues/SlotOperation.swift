@@ -51,7 +51,7 @@ extension OperationContainer {
     let priority = Task.currentPriority
     let make = { @Sendable in SlotOperation(name ?? "\(function), line \(line)", priority) }
     let work = currentWork
-    // Other work would wait for the operation.
+    // The work of the task, if there is any, waits for the operation.
     if work == nil, claims.isEmpty, flow == nil, let group = place.group,
       let slot = group.engine.takeSlot(of: group, make)
     {
