@@ -195,7 +195,7 @@ import Foundation
   /// The engine that processes the result before anything that waits for the operation starts.
   var engineToProcess: GroupEngine? {
     guard let engine = runner?.engine else { return nil }
-    return engine.processesAll || lifecycle.hasFailed || lifecycle.isCancelled ? engine : nil
+    return engine.collectsAll || lifecycle.hasFailed || lifecycle.isCancelled ? engine : nil
   }
 
   private var mustWait: Bool { !isSatisfied && !lifecycle.isCancelled }
