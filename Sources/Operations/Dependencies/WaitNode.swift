@@ -83,7 +83,7 @@ extension WaitSnapshot.Stamp {
       self = own.core.withLock { core in
         Self(phase: core.lifecycle.phase, edition: core.ledger.edition, isCancelled: core.lifecycle.isCancelled)
       }
-      if phase.wait == .slot { phase = own.phase }
+      if phase.wait == .slot { phase = own.shownPhase }
     } else {
       phase = operation.isFinished ? .finished : operation.isExecuting ? .executing : .pending(.slot)
       isCancelled = operation.isCancelled

@@ -86,9 +86,9 @@ final class TaskKeys: KeyClaimant, @unchecked Sendable {
   nonisolated(nonsending) func take(within limit: Duration?) async throws {
     began = .now
     let priority = Task.currentPriority
-    let isEarly = priority == .medium ? KeyRegistry.arriveEarly(self, mayWait: true) : nil
+    let holdsEarly = priority == .medium ? KeyRegistry.arriveEarly(self, mayWait: true) : nil
     let holdsKeys =
-      isEarly
+      holdsEarly
       ?? KeyRegistry.change { table, effects in
         let (outer, rank) = (table.tickets(around: self), priority.queuePriority.rawValue)
         table.enter(self, inside: outer, priority: rank, lent: priority.lent, &effects)

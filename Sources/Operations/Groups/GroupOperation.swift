@@ -270,7 +270,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
     let isCancelled = operation.isCancelled
     let failures =
       operation.throwsToItsCaller ? [] : operation.ownFailures.filter { !isCancelled || !$0.isOfPolicy }
-    let kept = Trampoline.isolate { self.operation(operation.represented, didFinishWith: failures.map(\.error)) }
+    let kept = Trampoline.callUserCode { self.operation(operation.represented, didFinishWith: failures.map(\.error)) }
     if !kept.isEmpty {
       let name = operation.displayName
       record(FailureReport(failures: OperationFailure.matching(kept, with: failures).map { $0.below(name) }))
@@ -319,7 +319,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   final override var beginsElsewhere: Bool { engine.state.withLock { $0.startsAnywhere } }
 
   /// Adds errors to the group, which finishes when its members have finished.
-  final override func complete(with errors: [any Error]) {
+  final override func requestFinish(with errors: [any Error]) {
     record(FailureReport(errors))
     engine.change { $0.request(.finish) }
   }

@@ -104,7 +104,7 @@ extension AsyncOperation {
 
     func announce() {
       for follower in trace { follower.noteCancellation() }
-      Trampoline.isolate { for observer in observers { observer.didCancel?(operation) } }
+      Trampoline.callUserCode { for observer in observers { observer.didCancel?(operation) } }
       if let keys { operation.leaveKeys(keys, forGood: true, unlessHeld: true) }
     }
   }
@@ -137,7 +137,7 @@ extension AsyncOperation {
     if let plain = self as? PlainMember { plain.represented.cancelAsMember() }
     engineOfMembers?.membersWereCancelled()
     cancellation.task?.cancel()
-    if cancellation.phase.isExecuting { Trampoline.isolate { didCancel() } }
+    if cancellation.phase.isExecuting { Trampoline.callUserCode { didCancel() } }
     super.cancel()
     continueWait(cancellation.notice)
     switch cancellation.phase {

@@ -49,7 +49,7 @@ extension AsyncOperation {
     } else if let block {
       DispatchQueue.global().async(execute: block)
     }
-    Trampoline.isolate { didFinish() }
+    Trampoline.callUserCode { didFinish() }
     let end = core.withLock { $0.complete() }
     if !isAfterExecution { willNotExecute() }
     if let end { notifyOfEnd(end) } else { notifyObserversAndClose() }
@@ -60,11 +60,11 @@ extension AsyncOperation {
       defer { core.observers = [] }
       return (core.observers, core.engineToProcess)
     }
-    if !observers.isEmpty { Trampoline.isolate { for observer in observers { observer.didFinish?(self) } } }
+    if !observers.isEmpty { Trampoline.callUserCode { for observer in observers { observer.didFinish?(self) } } }
     if let engine { engine.collect(self) } else { close() }
   }
 
-  /// Lets in what waits for the operation, its keys or its slot, which the group has allowed.
+  /// Releases the keys, and notifies the dependents, the waiters and the group, which has collected the result.
   final func close() {
     // Once the operation is closed, `finished()` returns at once, and the keys must be free by then.
     if let keys = core.withLock({ $0.keys }) { Trampoline.asOneCall { leaveKeys(keys, forGood: true) } }
@@ -74,18 +74,18 @@ extension AsyncOperation {
   private func notifyOfEnd(_ end: OperationCore.End) {
     end.extras?.progress?.end()
     let runner = end.membership?.runner
-    // That of the former group, unless the operation has its own.
+    // A member keeps the clock of its group after its end, unless it has its own.
     if let clock = runner?.clock { core.withLock { if $0.extras?.clock == nil { $0.makeExtras().clock = clock } } }
-    // What waits for the end may add a member at once, for which there is a slot.
-    if end.announcesSlot { runner?.engine.willReturnSlot() }
+    // A waiter may add a member whose wait limit is zero. The slot counts as free for it.
+    if end.keepsSlotWhileNotifying { runner?.engine.willReturnSlot() }
     if !end.dependents.isEmpty {
       Trampoline.asOneCall { for dependent in end.dependents { dependent.operation?.dependencyDidFinish() } }
     }
     for waiter in end.waiters.elements { waiter() }
     // The table of keys ends a request, which may lend its keys.
     if end.work?.claimant == nil { end.work?.end() }
-    runner?.memberDidFinish(self, end)
-    // After all that waits for the end, because it calls code of the user.
+    runner?.memberDidClose(self, end)
+    // Last, because cancellation handlers are code of the user.
     end.task?.cancel()
     AsyncOperation.release(end.extras)
     for case .foreign(_, let relay) in end.dependencies { relay.stop() }

@@ -3,7 +3,7 @@ import Foundation
 extension AsyncOperation {
   /// Starts or resumes an operation that is in no queue and holds its keys. Returns false if it waits for a new dependency,
   /// or was ended.
-  func startInPlace(by runner: GroupRunner?, number: Int? = nil, hasSlot: Bool = true) -> Bool {
+  func startOrResume(by runner: GroupRunner?, number: Int? = nil, hasSlot: Bool = true) -> Bool {
     let action = core.withLock { $0.start(by: runner, number: number, hasSlot: hasSlot) }
     if case .ignore = action { return false }
     continueStart(action)
@@ -37,7 +37,7 @@ extension AsyncOperation {
 
   func continueStart(_ action: OperationCore.StartAction) {
     switch action {
-    case .execute(let observers, let hasTimeout, let trace): execute(observers, hasTimeout: hasTimeout, trace)
+    case .execute(let observers, let hasTimeout, let trace): beginExecution(observers, hasTimeout: hasTimeout, trace)
     case .prepare: prepareInputs()
     case .takeKeys(let keys): take(keys)
     case .resume(let pause): pause.resume()
@@ -137,7 +137,7 @@ extension AsyncOperation {
   final func call(in context: TaskContext, _ body: () -> Void) {
     if !adopt(context.task, while: .executing) { context.task.cancel() }
     let ownWork = ownWork
-    context.run { $currentWork.withValue(ownWork) { Trampoline.isolate(body) } }
+    context.run { $currentWork.withValue(ownWork) { Trampoline.callUserCode(body) } }
     releaseTask()
   }
 
@@ -202,7 +202,7 @@ extension AsyncOperation {
 
   // MARK: Executing
 
-  private func execute(_ observers: [OperationObserver], hasTimeout: Bool, _ trace: [OperationFollower]) {
+  private func beginExecution(_ observers: [OperationObserver], hasTimeout: Bool, _ trace: [OperationFollower]) {
     for follower in trace { follower.noteStart() }
     if observers.contains(where: { $0.didStart != nil }), !notifyOfStart(observers) {
       willNotExecute()
@@ -221,7 +221,7 @@ extension AsyncOperation {
     var mayExecute: Bool {
       core.withLock { $0.lifecycle.canContinue } && engine?.isFinishRequested == wasFinishRequested
     }
-    Trampoline.isolate { for observer in observers where mayExecute { observer.didStart?(self) } }
+    Trampoline.callUserCode { for observer in observers where mayExecute { observer.didStart?(self) } }
     return mayExecute
   }
 

@@ -85,7 +85,7 @@ extension AsyncOperation {
     let (endsEarly, engine) = core.withLock { ($0.beginEarlyEnd(), $0.engine) }
     if endsEarly { return finishUnexecuted() }
     if let engine, let group = engine.owner {
-      _ = startInPlace(by: GroupRunner(for: engine, in: GroupQueue(of: group), clock: nil), hasSlot: false)
+      _ = startOrResume(by: GroupRunner(for: engine, in: GroupQueue(of: group), clock: nil), hasSlot: false)
     }
   }
 
@@ -106,7 +106,7 @@ extension AsyncOperation {
   /// What the operation waits for, as it appears in a sentence.
   private var awaited: String {
     let outer = core.withLock { $0.outer }
-    switch phase.wait {
+    switch shownPhase.wait {
     case .groupStart: return "the start of \(outer?.quotedName ?? "its group")"
     case .dependencies: return unfinishedDependencies.quotedNames
     case .keys: return core.withLock { $0.keys }?.awaited ?? "its keys"

@@ -5,13 +5,13 @@ extension AsyncOperation {
 
   /// Traps if the operation is already in a queue or a group, or has been started.
   func takePlace(in queue: OperationQueue?) {
-    if let obstacle = obstacle(toPlaceIn: queue) { misuse(cannotBeAdded(because: obstacle)) }
+    if let obstacle = tryTakingPlace(in: queue) { misuse(cannotBeAdded(because: obstacle)) }
   }
 
-  func takePlaceIfFree(in queue: OperationQueue? = nil) -> Bool { obstacle(toPlaceIn: queue) == nil }
+  func takePlaceIfFree(in queue: OperationQueue? = nil) -> Bool { tryTakingPlace(in: queue) == nil }
 
   /// Takes the place, or returns the reason why the operation cannot be added.
-  private func obstacle(toPlaceIn queue: OperationQueue?) -> String? {
+  private func tryTakingPlace(in queue: OperationQueue?) -> String? {
     let (obstacle, trace) = core.withLock { ($0.takePlace(in: queue), $0.trace) }
     if let obstacle { return obstacle }
     let queueFollowers = queue.map { QueueFollowers.of($0) } ?? []
@@ -105,12 +105,12 @@ extension AsyncOperation {
     case .enterWaitQueues(let keys): enterWaitQueues(of: keys)
     case .leaveWaitQueues(let keys): leaveWaitQueues(of: keys)
     case .open(let gate): open(gate)
-    case .notify(let engine, _, let keys?): engine?.becameReady(self, keys)
+    case .notify(let engine, _, let keys?): engine?.enterWaitQueues(self, of: keys)
     case .notify(let engine, let number, nil): engine?.becameReady(self, number: number)
     case .notifyOfCancellation(let engine, let wasNotReady):
       engine.change { $0.wasCancelled(self, wasNotReady: wasNotReady) }
     // Avoids recursion, because the outer operation may finish, for which another operation may wait, and so on.
-    case .startInside: Trampoline.run { [self] in _ = startInPlace(by: nil) }
+    case .startInside: Trampoline.run { [self] in _ = startOrResume(by: nil) }
     case .resume(let pause):
       let place = keepPlace()
       // Blocking work may hold every thread of the shared pool, but not those of the timers.
@@ -134,9 +134,9 @@ extension AsyncOperation {
   func noteKeyWait() {
     let trace = core.withLock { core in core.lifecycle.isCancelled ? [] : core.trace }
     if trace.isEmpty { return }
-    if phase.wait == .keys { for follower in trace { follower.noteKeyWait() } }
+    if shownPhase.wait == .keys { for follower in trace { follower.noteKeyWait() } }
     // Another thread may have recorded the end of the wait before.
-    if phase.wait != .keys { for follower in trace { follower.noteTurn() } }
+    if shownPhase.wait != .keys { for follower in trace { follower.noteTurn() } }
   }
 
   /// Enters them again if another thread has requested that meanwhile.
@@ -154,8 +154,8 @@ extension AsyncOperation {
     }
   }
 
-  /// The phase, in which a member whose keys are not free waits for them and not for a slot.
-  var phase: OperationLifecycle.Phase {
+  /// The phase for reports. A member waits for its keys and a slot at once: this is the keys if they are not free.
+  var shownPhase: OperationLifecycle.Phase {
     let (phase, keys) = core.withLock { ($0.lifecycle.phase, $0.membership == nil ? nil : $0.keys) }
     guard phase.wait == .slot, let keys, keys.waitsForKeys else { return phase }
     return phase.isPending ? .pending(.keys) : .paused(.keys)

@@ -174,7 +174,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// - Precondition: The operation is ready, is not executing, and is not a member of a group.
   public final override func start() {
     while true {
-      let (action, isBlocked, queue) = core.withLock { ($0.startByHand(), $0.isBlocked, $0.queue) }
+      let (action, isBlocked, queue) = core.withLock { ($0.startUnlessWaiting(), $0.isBlocked, $0.queue) }
       if let action { return continueStart(action) }
       if isBlocked {
         if startUnready() { return }
@@ -201,19 +201,19 @@ open class AsyncOperation: Operation, @unchecked Sendable {
   /// Can be called on any thread, inside ``execute()`` or later. Finish last: the next operation of a queue or group with
   /// a limit of 1 may start before this method returns. After a call before the start, the operation finishes without
   /// executing when it is started.
-  public final func finish() { complete(with: []) }
+  public final func finish() { requestFinish(with: []) }
 
   /// Finishes the operation with an error.
   ///
   /// After a cancellation, an error that only reports the cancellation is not a failure: `CancellationError`,
   /// `URLError.cancelled`, `CocoaError.userCancelled`, `POSIXError.ECANCELED`, and an ``AggregateError`` that contains
   /// only such errors. The failures of an ``AggregateError`` become failures of this operation.
-  public final func finish(with error: any Error) { complete(with: [error]) }
+  public final func finish(with error: any Error) { requestFinish(with: [error]) }
 
   /// Finishes the operation with several errors, or without an error if `errors` is empty.
-  public final func finish(withErrors errors: [any Error]) { complete(with: errors) }
+  public final func finish(withErrors errors: [any Error]) { requestFinish(with: errors) }
 
-  func complete(with errors: [any Error]) { finish(reporting: errors.isEmpty ? nil : FailureReport(errors)) }
+  func requestFinish(with errors: [any Error]) { finish(reporting: errors.isEmpty ? nil : FailureReport(errors)) }
 
   /// Releases the work of an operation that was started and does not execute.
   func willNotExecute() {}

@@ -88,7 +88,7 @@ final class PlainMember: AsyncOperation, @unchecked Sendable {
 
 extension AsyncOperation {
   /// Makes a cancelled operation finish that is in no queue.
-  func startCancelled() { _ = startInPlace(by: nil, hasSlot: false) }
+  func startCancelled() { _ = startOrResume(by: nil, hasSlot: false) }
 }
 
 extension Operation {

@@ -13,13 +13,13 @@ extension OperationContainer {
   /// - Precondition: As for `addOperation`.
   /// - Throws: The error that ``AsyncOperation/completed()`` throws.
   public func run<O: AsyncOperation>(_ operation: O) async throws {
-    await end(operation)
+    await runToEnd(operation)
     // The cancellation may have finished the operation with an error of its own.
     try await operation.completed()
   }
 
   /// Runs an operation and waits until it has finished, or until the cancellation of the task.
-  private func end(_ operation: AsyncOperation) async {
+  private func runToEnd(_ operation: AsyncOperation) async {
     // Before the operation is added, because a task that has begun can be raised only from macOS 26 on.
     operation.escalatePriority(to: Task.currentPriority)
     if Task.isCancelled, operation.isFree { return operation.cancelEvenIfUnused() }
@@ -46,7 +46,7 @@ extension OperationContainer {
 
   /// Without the requirement of the protocol, which the program would look up when it runs.
   private func value<T>(of operation: ResultOperation<T>) async throws -> T {
-    await end(operation)
+    await runToEnd(operation)
     return try await operation.value
   }
 

@@ -11,11 +11,11 @@ enum Trampoline {
     var deferredWork = ArrayDeque<() -> Void>()
   }
 
-  /// Makes ``hasTime`` count the steps of the whole call.
+  /// Makes ``countStep()`` count the steps of the whole call.
   static func asOneCall(_ body: () -> Void) { withFrame { _ in body() } }
 
-  /// Whether the current call has made few steps, so that its thread can make one more for other operations.
-  static var hasTime: Bool {
+  /// Counts a step of the current call. Returns whether its thread may make this step for other operations: at most 16.
+  static func countStep() -> Bool {
     guard let frame = current.current else { return true }
     frame.steps += 1
     return frame.steps <= 16
@@ -28,7 +28,7 @@ enum Trampoline {
   }
 
   /// Calls code of the user, which may wait for work that it requests. That work must not be postponed.
-  static func isolate<Result>(_ body: () throws -> Result) rethrows -> Result {
+  static func callUserCode<Result>(_ body: () throws -> Result) rethrows -> Result {
     current.current == nil ? try body() : try current.withValue(nil, body)
   }
 

@@ -106,13 +106,13 @@ open class ResultOperation<Output: Sendable>: AsyncOperation, OutputOperation, @
     }
   }
 
-  final override func complete(with errors: [any Error]) {
+  final override func requestFinish(with errors: [any Error]) {
     if errors.isEmpty, Output.self == Void.self, let nothing = () as? Output {
       finish(returning: nothing)
     } else if errors.isEmpty, !isCancelled {
       finish(reporting: FailureReport(unlessCancelled: outputMissingError))
     } else {
-      super.complete(with: errors)
+      super.requestFinish(with: errors)
     }
   }
 }

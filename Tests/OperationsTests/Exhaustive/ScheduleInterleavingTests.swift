@@ -70,9 +70,9 @@ struct ScheduleInterleavingTests {
     _ = ScheduleWorld.begin(&schedule)
     schedule.arrivals += 1
     schedule.becameReady(member, .normal)
-    let (none, early) = (schedule.requestRunner(), schedule.take())
+    let (none, early) = (schedule.requestRunner(), schedule.handOutNext())
     schedule.arrivals -= 1
-    let (runner, next) = (schedule.requestRunner(), schedule.take())
+    let (runner, next) = (schedule.requestRunner(), schedule.handOutNext())
     #expect(none == .none && early == nil && runner == .addRunner && next?.member === member)
   }
 
@@ -82,7 +82,7 @@ struct ScheduleInterleavingTests {
       let end = ScheduleStep.endAdding(added, ready: Array(added.dropFirst()))
       let engine: [ScheduleStep] = [
         .beginAdding([0]), .endAdding([0], ready: [0]), .beginAdding(added),
-        .split([.becomeReady(1, takenNext: false)]), .split([end]), .begin,
+        .split([.becomeReady(1, runnerTakesNext: false)]), .split([end]), .begin,
       ]
       for limit in isThorough ? [-1, 1] : [1] {
         let members = [Member(isAsynchronous: true), Member(isFailing: true), Member()]
@@ -175,16 +175,16 @@ struct ScheduleWorld: InterleavedWorld {
 
   var state: [AnyHashable] {
     [
-      schedule.life.isGathering, schedule.life.isRunning, schedule.openness, schedule.endRequest, schedule.isSuspended,
+      schedule.life.isGathering, schedule.life.isUnderway, schedule.openness, schedule.endRequest, schedule.isSuspended,
       schedule.unfinishedMembers, schedule.additions, schedule.startObstacles, schedule.waitingResults?.count,
-      schedule.ready.count, schedule.ready.slotsTaken, schedule.isRunnerRequested, schedule.isRunnerWatched, deeds,
+      schedule.ready.count, schedule.ready.slotsInUse, schedule.isRunnerRequested, schedule.isRunnerWatched, deeds,
     ]
   }
 
   mutating func check() {
     promise(deeds.ends <= 1, "the group ends twice")
     promise(deeds.runners <= 1, "two runners wait to begin")
-    promise(schedule.ready.slotsTaken == deeds.slots.count, "a slot was lost")
+    promise(schedule.ready.slotsInUse == deeds.slots.count, "a slot was lost")
     promise(schedule.ready.count == deeds.ready.count, "a ready member was lost")
     promise(schedule.cancelled.count == deeds.cancelled.count, "a cancelled member was lost")
   }
@@ -202,7 +202,7 @@ enum ScheduleStep: InterleavedStep {
 
   case beginAdding([Int])
   case endAdding([Int], ready: [Int] = [])
-  case becomeReady(Int, takenNext: Bool)
+  case becomeReady(Int, runnerTakesNext: Bool)
   case cancel(Int)
   case begin, suspend, resume, windDown
   /// The group is closed in one of these ways.
@@ -242,11 +242,11 @@ enum ScheduleStep: InterleavedStep {
       world.deeds.ready.removeAll { $0 == member }
       change(&world, &actor) { $0.wasCancelled(operation, wasNotReady: !isReady) }
     case .becomeReady(let member, _) where world.deeds.wereCancelled.contains(member): return
-    case .becomeReady(let member, let takenNext):
+    case .becomeReady(let member, let runnerTakesNext):
       world.deeds.ready.append(member)
       let operation = ScheduleWorld.operations[member]
       world.schedule.becameReady(operation, .normal)
-      carryOut(world.schedule.requestRunner(takenNext: takenNext), &world, &actor)
+      carryOut(world.schedule.requestRunner(runnerTakesNext: runnerTakesNext), &world, &actor)
     case .split(let steps): actor.spawn(steps)
     case .begin:
       let needsPermits = ScheduleWorld.begin(&world.schedule)
@@ -280,7 +280,9 @@ enum ScheduleStep: InterleavedStep {
     case .take: handOut(nil, &world, &actor)
     case .endWatch: carryOut(world.schedule.endWatch(), &world, &actor)
     case .tellDependent(let member, let here):
-      if let dependent = world.members[member].dependent { actor.go(on: .becomeReady(dependent, takenNext: here)) }
+      if let dependent = world.members[member].dependent {
+        actor.go(on: .becomeReady(dependent, runnerTakesNext: here))
+      }
     case .settle(let member, let here):
       guard world.members[member].isFailing else { return actor.go(on: Self.steps(of: member, here: here)) }
       if world.schedule.beginCollecting(ScheduleWorld.operations[member]) {
@@ -293,7 +295,7 @@ enum ScheduleStep: InterleavedStep {
     case .finish(let member, let here):
       world.deeds.finished.insert(member)
       if world.deeds.slots.remove(member) != nil { world.schedule.ready.returnSlot() }
-      carryOut(world.schedule.requestRunner(takenNext: here), &world, &actor)
+      carryOut(world.schedule.requestRunner(runnerTakesNext: here), &world, &actor)
       world.deeds.processed += 1
       world.schedule.memberWasRemoved()
       endIfDone(&world)
@@ -314,9 +316,10 @@ enum ScheduleStep: InterleavedStep {
 
   /// A runner takes any member. The thread that found a member a place takes only that one, and then looks for the next.
   private func handOut(_ only: Int?, _ world: inout World, _ actor: inout Actor) {
-    let hasSlot = world.schedule.limit < 0 || world.schedule.ready.slotsTaken < world.schedule.limit
+    let hasSlot = world.schedule.limit < 0 || world.schedule.ready.slotsInUse < world.schedule.limit
     let again = only == nil ? Self.take : .startMembers
-    let taken = if let only { world.schedule.take(ScheduleWorld.operations[only]) } else { world.schedule.take() }
+    let taken =
+      if let only { world.schedule.handOut(ScheduleWorld.operations[only]) } else { world.schedule.handOutNext() }
     guard let next = taken else {
       if only != nil { actor.go(on: .runnerBegins, .take) }
       return

@@ -152,7 +152,7 @@ struct GroupCancellationTests: NotingSuite {
     _ = schedule.start(group, in: GroupQueue(of: group), draining: false)
     schedule.endAddition()
     _ = schedule.endIfDone()
-    #expect(!schedule.life.isRunning)
+    #expect(!schedule.life.isUnderway)
     schedule.putBack(member, ReadyList.Rank(priority: -4, ticket: 0))
     schedule.wasCancelled(member, wasNotReady: true)
     schedule.becameReady(member, .normal)

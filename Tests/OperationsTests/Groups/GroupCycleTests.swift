@@ -209,7 +209,7 @@ struct GroupCycleTests {
       if group.operations.count < 4 || starting.isOpen { return }
       starting.open()
       queue.addOperation(group)
-      var isStarted: Bool { group.engine.state.withLock { $0.schedule.life.isRunning && $0.schedule.additions == 1 } }
+      var isStarted: Bool { group.engine.state.withLock { $0.schedule.life.isUnderway && $0.schedule.additions == 1 } }
       while !isStarted {}
     }
     _ = await onThread { group.addOperations(cycle + [last]) }
@@ -233,7 +233,7 @@ struct GroupCycleTests {
     let cycle: [Operation] = [plain("a", journal), plain("b", journal)]
     cycle[0] ==> cycle[1] ==> cycle[0]
     waiting.probe.write {
-      if adding.isOpen || !group.engine.state.withLock({ $0.schedule.life.isRunning }) { return }
+      if adding.isOpen || !group.engine.state.withLock({ $0.schedule.life.isUnderway }) { return }
       adding.open()
       group.addOperations(cycle)
     }

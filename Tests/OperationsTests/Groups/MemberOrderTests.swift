@@ -99,7 +99,7 @@ struct MemberOrderTests {
     group.addOperations([NoteOperation("note", journal), member])
     member.priority.withLock { $0 = .veryHigh }
     holder.gate.open()
-    await poll { member.phase == .pending(.slot) }
+    await poll { member.shownPhase == .pending(.slot) }
     await group.finished(opening: held.gate)
     #expect(journal.entries == ["member", "note"])
   }

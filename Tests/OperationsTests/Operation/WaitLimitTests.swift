@@ -259,7 +259,7 @@ struct WaitLimitTests {
     for member in members { schedule.becameReady(member, .normal) }
     #expect(members.map { schedule.giveSlot(to: $0) } == [true, true, false])
     if suspending { schedule.isSuspended = true } else { schedule.limit = 1 }
-    #expect(schedule.mayHandOut != suspending && schedule.ready.slotsTaken == 0 && schedule.ready.count == 3)
+    #expect(schedule.mayHandOut != suspending && schedule.ready.slotsInUse == 0 && schedule.ready.count == 3)
   }
 
   @Test func aMemberWhoseFlowIsNext_isNotRefused() async {

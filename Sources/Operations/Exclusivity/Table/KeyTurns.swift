@@ -155,7 +155,7 @@ extension KeyTable {
     switch place {
     case .started: return true
     case .queue: if yielding[place] != nil { return false }
-    case .group: if claimants[ticket.place]?.room?.isLeft != true { return false }
+    case .group: if claimants[ticket.place]?.room?.blocksOthers() != true { return false }
     }
     blocked[place, default: []].insert(use)
     return true

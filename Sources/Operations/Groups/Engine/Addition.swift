@@ -51,7 +51,7 @@ extension GroupEngine.State {
 
   /// - Returns: Whether the caller must call ``GroupEngine/letArrive(_:ready:)``, and whether it must cancel the members.
   mutating func endAddition(_ addition: Addition) -> (action: GroupEngine.Action, letsArrive: Bool, isDraining: Bool) {
-    let letsArrive = addition.traits.contains(.needsKeys) && schedule.mayArrive()
+    let letsArrive = addition.traits.contains(.needsKeys) && schedule.requestArrival()
     let action = changeMembers { state in
       for index in addition.skipped { _ = state.members.remove(index) }
       for part in addition.parts { state.weigh(part) }
@@ -151,7 +151,7 @@ extension GroupEngine {
           member.engineOfMembers?.addObservers(addition.observers, toPresent: true)
         }
         guard traits.contains(.hasWeight) || member is GroupOperation else { continue }
-        if let inner = member as? GroupOperation { refuse(inner, inside: group) }
+        if let inner = member as? GroupOperation { trapIfNested(inner, inside: group) }
         if let part = MemberPart(member, index: index) { addition.parts.append(part) }
       case .repeated:
         switch skipping {
@@ -178,7 +178,7 @@ extension GroupEngine {
   }
 
   /// Traps if the group would be nested inside itself. Only a group with groups as members can enclose another one.
-  private func refuse(_ group: GroupOperation, inside outer: GroupOperation) {
+  private func trapIfNested(_ group: GroupOperation, inside outer: GroupOperation) {
     if group !== outer, !group.engine.state.withLock({ $0.progress.hasChildren }) { return }
     let enclosing = sequence(first: outer as AsyncOperation) { inner in inner.core.withLock { $0.outer } }
     if enclosing.contains(where: { $0 === group }) {

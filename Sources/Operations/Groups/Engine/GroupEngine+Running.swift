@@ -26,9 +26,9 @@ extension GroupEngine {
       change { $0.arrivals -= 1 }
     }
     let (group, action) = state.withLock { state in
-      let group = state.schedule.mayHandOut ? nil : state.schedule.beginTime()
+      let group = state.schedule.mayHandOut ? nil : state.schedule.beginRunning()
       state.schedule.endAddition()
-      return (group, state.proceed())
+      return (group, state.decideAction())
     }
     group?.startDeadline()
     carryOut(action)
@@ -50,11 +50,11 @@ extension GroupEngine {
 
   /// A member without keys needs a slot.
   func becameReady(_ member: AsyncOperation, number: Int? = nil) {
-    let takenNext = GroupRunner.isAboutToTake(from: self)
+    let runnerTakesNext = GroupRunner.isAboutToTake(from: self)
     let (priority, flow) = (member.queuePriority, member.flow)
     let action = state.withLock { state in
       state.schedule.becameReady(member, priority, of: flow, number: number)
-      return state.proceed(takenNext: takenNext)
+      return state.decideAction(runnerTakesNext: runnerTakesNext)
     }
     moveMember(member, nil, from: priority)
     carryOut(action)
@@ -77,10 +77,10 @@ extension GroupEngine {
   /// so that no other thread starts members.
   private func startMembersHere() {
     var runner: GroupRunner?
-    while Trampoline.hasTime {
+    while Trampoline.countStep() {
       guard let member = state.withLock({ $0.schedule.nextForRequestedRunner() }) else { return }
       guard member.startsAnywhere else { break }
-      let (next, group) = state.withLock { ($0.schedule.take(member), $0.schedule.beginTime()) }
+      let (next, group) = state.withLock { ($0.schedule.handOut(member), $0.schedule.beginRunning()) }
       group?.startDeadline()
       guard let next else { break }
       fulfill(next.runner)
@@ -107,7 +107,7 @@ extension GroupEngine {
       for count in 0..<GroupEngine.quantum {
         let (next, isDraining, group) = state.withLock { state in
           if count == 0 { state.schedule.isRunnerRequested = false }
-          return (state.schedule.take(), state.schedule.isDraining, state.schedule.beginTime())
+          return (state.schedule.handOutNext(), state.schedule.isDraining, state.schedule.beginRunning())
         }
         group?.startDeadline()
         guard let next else { return GroupSchedule.RunnerRequest.none }
@@ -142,7 +142,7 @@ extension GroupEngine {
   }
 
   private func startMember(_ next: GroupSchedule.HandOut, by runner: GroupRunner) {
-    if next.member.startInPlace(by: runner, number: next.rank?.ticket, hasSlot: next.hasSlot) { return }
+    if next.member.startOrResume(by: runner, number: next.rank?.ticket, hasSlot: next.hasSlot) { return }
     guard let keys = next.keys else { return next.hasSlot ? releaseSlot(of: next.member) : () }
     leave(keys, of: next.member, forGood: false, unlessHeld: false)
     // It may have become ready again while it held its keys.
@@ -175,15 +175,15 @@ extension GroupEngine {
     carryOut(state.withLock { Action(outcome: $0.schedule.endIfDone()) })
   }
 
-  /// The slot is returned by ``finished(_:_:takenNext:)``, so that no dependent takes it before a more urgent one is ready.
+  /// The slot is returned by ``memberDidClose(_:_:runnerTakesNext:)``, so that no dependent takes it before a more urgent one is ready.
   func willReturnSlot() { state.withLock { $0.schedule.returningSlots += 1 } }
 
-  func finished(_ member: AsyncOperation, _ end: OperationCore.End, takenNext: Bool) {
+  func memberDidClose(_ member: AsyncOperation, _ end: OperationCore.End, runnerTakesNext: Bool) {
     workContinues(after: end, of: member)
     let (id, index) = (ObjectIdentifier(member), end.membership?.index ?? 0)
     let action = state.withLock { state in
-      state.removeMember(takenNext: takenNext) { state in
-        if end.announcesSlot { state.schedule.returningSlots -= 1 }
+      state.removeMember(runnerTakesNext: runnerTakesNext) { state in
+        if end.keepsSlotWhileNotifying { state.schedule.returningSlots -= 1 }
         if end.ownsSlot { state.schedule.ready.returnSlot(of: id) }
         // It was cancelled when its pause was over.
         if end.extras?.pause != nil { state.schedule.ready.remove(id) }
@@ -213,18 +213,18 @@ extension GroupEngine {
 
 extension GroupEngine.State {
   /// Removes a finished member, as `change` does, and continues with the others.
-  mutating func removeMember(takenNext: Bool, _ change: (inout Self) -> Void) -> GroupEngine.Action {
+  mutating func removeMember(runnerTakesNext: Bool, _ change: (inout Self) -> Void) -> GroupEngine.Action {
     if schedule.hasEnded { return GroupEngine.Action() }
-    return changeMembers(takenNext: takenNext) { state in
+    return changeMembers(runnerTakesNext: runnerTakesNext) { state in
       change(&state)
       state.schedule.memberWasRemoved()
     }
   }
 
-  mutating func changeMembers(takenNext: Bool = false, _ change: (inout Self) -> Void) -> GroupEngine.Action {
+  mutating func changeMembers(runnerTakesNext: Bool = false, _ change: (inout Self) -> Void) -> GroupEngine.Action {
     let count = memberCount
     change(&self)
-    var action = proceed(takenNext: takenNext)
+    var action = decideAction(runnerTakesNext: runnerTakesNext)
     action.waiters = roomWaiters.take(downTo: memberCount, from: count)
     action.updatesProgress = progress.isFollowed
     return action

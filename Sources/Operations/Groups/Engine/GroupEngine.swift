@@ -96,7 +96,7 @@ final class GroupEngine: @unchecked Sendable {
     let action = state.withLock { state in
       state.schedule.wake(owner)
       change(&state.schedule)
-      return state.proceed()
+      return state.decideAction()
     }
     carryOut(action)
   }

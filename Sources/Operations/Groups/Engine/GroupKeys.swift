@@ -3,22 +3,22 @@ import Synchronization
 
 /// Whether a group has a slot for a member that waits for its keys. The table of keys reads it without the group's lock.
 final class GroupRoom: Sendable {
-  private static let (full, left, awaited): (UInt8, UInt8, UInt8) = (0, 1, 2)
+  private static let (full, free, awaited): (UInt8, UInt8, UInt8) = (0, 1, 2)
 
   private let state = Atomic(full)
 
   var place: KeyPlace { .group(ObjectIdentifier(self)) }
 
-  /// Whether the group has a slot. If so, others wait behind the member until ``change(to:)`` reports that it has none.
-  var isLeft: Bool {
-    let (_, former) = state.compareExchange(expected: Self.left, desired: Self.awaited, ordering: .relaxed)
+  /// Returns whether the group has a slot. If so, records that others wait behind the member until it has none.
+  func blocksOthers() -> Bool {
+    let (_, former) = state.compareExchange(expected: Self.free, desired: Self.awaited, ordering: .relaxed)
     return former != Self.full
   }
 
   /// Called under the lock of the group. Returns whether others that wait may pass from now on.
-  func change(to isLeft: Bool) -> Bool {
-    if isLeft != (state.load(ordering: .relaxed) == Self.full) { return false }
-    return state.exchange(isLeft ? Self.left : Self.full, ordering: .relaxed) == Self.awaited
+  func change(to hasSlot: Bool) -> Bool {
+    if hasSlot != (state.load(ordering: .relaxed) == Self.full) { return false }
+    return state.exchange(hasSlot ? Self.free : Self.full, ordering: .relaxed) == Self.awaited
   }
 }
 
@@ -26,19 +26,19 @@ final class GroupRoom: Sendable {
 extension GroupEngine.State {
   /// Lets members that have been called take their keys, requests a runner, and ends the group if it is done. Called after
   /// each change of the schedule.
-  mutating func proceed(takenNext: Bool = false) -> GroupEngine.Action {
+  mutating func decideAction(runnerTakesNext: Bool = false) -> GroupEngine.Action {
     if let room, room.change(to: schedule.spareSlots > 0) {
-      return changeKeys(takenNext: takenNext) { _, table, effects in table.close(room.place, &effects) }
+      return changeKeys(runnerTakesNext: runnerTakesNext) { _, table, effects in table.close(room.place, &effects) }
     }
-    if schedule.hasSlotForCalled { return changeKeys(takenNext: takenNext) { _, _, _ in } }
+    if schedule.hasSlotForCalled { return changeKeys(runnerTakesNext: runnerTakesNext) { _, _, _ in } }
     var action = GroupEngine.Action()
-    action.runner = schedule.requestRunner(takenNext: takenNext)
+    action.runner = schedule.requestRunner(runnerTakesNext: runnerTakesNext)
     action.outcome = schedule.endIfDone()
     return action
   }
 
   mutating func changeKeys(
-    takenNext: Bool,
+    runnerTakesNext: Bool,
     _ body: (inout Self, inout KeyTable, inout [KeyTable.Effect]) -> Void
   ) -> GroupEngine.Action {
     var effects: [KeyTable.Effect] = []
@@ -46,7 +46,7 @@ extension GroupEngine.State {
       body(&self, &table, &effects)
       answerCalls(&table, &effects)
     }
-    var action = proceed(takenNext: takenNext)
+    var action = decideAction(runnerTakesNext: runnerTakesNext)
     action.keyEffects = action.keyEffects.isEmpty ? effects : effects + action.keyEffects
     return action
   }
@@ -90,12 +90,12 @@ extension GroupEngine.State {
 
 extension GroupEngine {
   private func changeKeys(_ body: (inout State, inout KeyTable, inout [KeyTable.Effect]) -> Void) {
-    let takenNext = GroupRunner.isAboutToTake(from: self)
-    carryOut(state.withLock { $0.changeKeys(takenNext: takenNext, body) })
+    let runnerTakesNext = GroupRunner.isAboutToTake(from: self)
+    carryOut(state.withLock { $0.changeKeys(runnerTakesNext: runnerTakesNext, body) })
   }
 
   /// A member needs its keys and a slot, unless it waits for them or has them.
-  func becameReady(_ member: AsyncOperation, _ keys: KeyRequest) {
+  func enterWaitQueues(_ member: AsyncOperation, of keys: KeyRequest) {
     let flow = member.flow
     let isMoved = keys.arrive(member) { priority in
       changeKeys { state, table, effects in

@@ -34,7 +34,8 @@ extension GroupSchedule {
 
     var isGathering: Bool { if case .gathering = self { true } else { false } }
 
-    @inline(__always) var isRunning: Bool { queue != nil }
+    /// Whether the group has started and its life has not ended. Also true if it is idle, abandoned or orphaned.
+    @inline(__always) var isUnderway: Bool { queue != nil }
 
     /// Whether the group takes no more members. An orphaned group cannot finish a new member.
     var isOver: Bool {

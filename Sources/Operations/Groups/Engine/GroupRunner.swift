@@ -61,10 +61,10 @@ final class GroupRunner: ContinuingQueue, @unchecked Sendable {
     if !isContended { engine.isReleasing.store(false, ordering: .releasing) }
   }
 
-  func memberDidFinish(_ member: AsyncOperation, _ end: OperationCore.End) {
+  func memberDidClose(_ member: AsyncOperation, _ end: OperationCore.End) {
     let isHere = GroupRunner.current.current === self && self.member === member
     if isHere { finished.append(member) }
-    engine.finished(member, end, takenNext: isHere)
+    engine.memberDidClose(member, end, runnerTakesNext: isHere)
   }
 }
 

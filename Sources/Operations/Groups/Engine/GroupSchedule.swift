@@ -21,9 +21,9 @@ struct GroupSchedule {
   var cancelled = ArrayDeque<AsyncOperation>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
   private(set) var waitingResults: [AsyncOperation]?
-  /// The number of calls that add members before any of them starts, or takes a slot with its keys.
+  /// The number of additions that postpone starts. Meanwhile no member is handed out, and none takes keys.
   var startObstacles = 0
-  /// The number of calls that let several members arrive, and take their keys, before any member starts.
+  /// The number of calls that let several members arrive. Meanwhile members take keys, but none is handed out.
   var arrivals = 0
   var isRunnerRequested = false
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
@@ -43,7 +43,7 @@ struct GroupSchedule {
   var isOpen: Bool { openness != .none && endRequest == .none }
 
   /// Whether an event of a member comes too late. The group must not retain the member, which may retain the group.
-  var hasEnded: Bool { !life.isGathering && !life.isRunning }
+  var hasEnded: Bool { !life.isGathering && !life.isUnderway }
 
   private var hasNoMembers: Bool { unfinishedMembers == 0 && additions == 0 }
 
@@ -71,8 +71,8 @@ struct GroupSchedule {
     return membersArrive
   }
 
-  /// - Returns: The group whose time begins, on the first call only.
-  mutating func beginTime() -> GroupOperation? {
+  /// Transitions from starting to running, on the first call only. Returns the group, whose timeout the caller starts.
+  mutating func beginRunning() -> GroupOperation? {
     guard case .starting(let group, let queue) = life else { return nil }
     life = .running(group, queue)
     return group
@@ -99,7 +99,7 @@ struct GroupSchedule {
 
   private mutating func orphanIfOnlyExecuting() -> GroupOperation? {
     guard case .abandoned(let group, let queue) = life else { return nil }
-    guard hasNoneReady, unfinishedMembers == ready.slotsTaken, additions == 0, waitingResults == nil else { return nil }
+    guard hasNoneReady, unfinishedMembers == ready.slotsInUse, additions == 0, waitingResults == nil else { return nil }
     life = .orphaned(queue)
     return group
   }
@@ -110,13 +110,14 @@ struct GroupSchedule {
     life = .ended
   }
 
-  /// Ends the life of a group without members that is not open, or the engine's hold on an open or an abandoned one.
+  /// Ends the life of a group that is done. Of an open group without members, or an abandoned one whose members all
+  /// execute, only the reference to the group is released.
   mutating func endIfDone() -> Outcome {
-    guard life.isRunning, hasNoMembers, waitingResults == nil else {
+    guard life.isUnderway, hasNoMembers, waitingResults == nil else {
       return orphanIfOnlyExecuting().map { .release($0) } ?? .none
     }
     if isOpen {
-      guard case .running(let group, let queue) = life, ready.slotsTaken == 0 else { return .none }
+      guard case .running(let group, let queue) = life, ready.slotsInUse == 0 else { return .none }
       life = .idle(queue)
       return .release(group)
     }
@@ -143,8 +144,8 @@ struct GroupSchedule {
     additions -= 1
   }
 
-  /// - Returns: Whether members arrive now. Otherwise all arrive when the group starts.
-  mutating func mayArrive() -> Bool {
+  /// Returns whether the group has started, so that members arrive now. Otherwise all arrive when it starts.
+  mutating func requestArrival() -> Bool {
     guard life.isGathering else { return true }
     life = .gathering(membersArrive: true)
     return false
@@ -177,16 +178,16 @@ struct GroupSchedule {
   }
 
   mutating func move(_ member: AsyncOperation, _ keys: KeyRequest?, to priority: Operation.QueuePriority) {
-    guard mayArrive() else { return }
+    guard requestArrival() else { return }
     if let keys { called.move(keys, to: priority) } else { ready.move(member, to: priority) }
   }
 
   // MARK: Running members
 
-  /// `takenNext` means that the runner whose member made another one ready is about to take the next member.
-  mutating func requestRunner(takenNext: Bool = false) -> RunnerRequest {
-    guard life.isRunning, !isRunnerRequested, mayHandOut else { return .none }
-    if takenNext {
+  /// `runnerTakesNext` means that the runner whose member made another one ready is about to take the next member.
+  mutating func requestRunner(runnerTakesNext: Bool = false) -> RunnerRequest {
+    guard life.isUnderway, !isRunnerRequested, mayHandOut else { return .none }
+    if runnerTakesNext {
       if isRunnerWatched { return .none }
       isRunnerWatched = true
       return .watch
@@ -209,10 +210,12 @@ struct GroupSchedule {
 
   @inline(__always) private var next: AsyncOperation? { granted.first?.member ?? cancelled.first ?? ready.first }
 
-  mutating func take(_ member: AsyncOperation) -> HandOut? { next === member && !isDraining ? take() : nil }
+  mutating func handOut(_ member: AsyncOperation) -> HandOut? {
+    next === member && !isDraining ? handOutNext() : nil
+  }
 
   /// - Returns: Nil if the runner must stop.
-  mutating func take() -> HandOut? {
+  mutating func handOutNext() -> HandOut? {
     guard mayHandOut else { return nil }
     var next: HandOut?
     if let handOut = granted.popFirst() {
@@ -220,11 +223,12 @@ struct GroupSchedule {
     } else if let member = cancelled.popFirst() {
       next = HandOut(member: member)
     } else if let (member, rank) = ready.popFirst() {
-      ready.slotsTaken += 1
+      ready.slotsInUse += 1
       next = HandOut(member: member, rank: rank)
     }
-    // With one slot left, a cancelled member requests no runner, which would take another member beside its observers.
-    if next?.hasSlot == true || limit < 0 || ready.slotsTaken + 1 < limit { next?.runner = requestRunner() }
+    // Beside a cancelled member, no runner is requested for the last slot, so that in a serial group its observers are
+    // called before the next member starts.
+    if next?.hasSlot == true || limit < 0 || ready.slotsInUse + 1 < limit { next?.runner = requestRunner() }
     return next
   }
 

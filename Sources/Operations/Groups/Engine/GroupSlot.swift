@@ -24,8 +24,8 @@ extension GroupEngine {
       slot.memberIndex = state.members.skip()
       slot.number = state.slots.append(slot)
       state.progress.add(1)
-      let group = state.schedule.beginTime()
-      var action = state.proceed()
+      let group = state.schedule.beginRunning()
+      var action = state.decideAction()
       action.updatesProgress = state.progress.isFollowed
       return (slot, action, group)
     }
@@ -47,7 +47,7 @@ extension GroupEngine {
   func end(_ slot: GroupSlot) {
     let (operation, action) = state.withLock { state -> (AsyncOperation?, Action) in
       if let operation = slot.operation { return (operation, Action()) }
-      let action = state.removeMember(takenNext: false) { state in
+      let action = state.removeMember(runnerTakesNext: false) { state in
         state.schedule.ready.returnSlot()
         _ = state.slots.remove(slot.number)
         state.progress.complete(ObjectIdentifier(slot))

@@ -1,8 +1,8 @@
 /// Which ready members get the free slots.
 extension GroupSchedule {
-  private var givesSlots: Bool { life.isRunning && !isSuspended }
+  private var givesSlots: Bool { life.isUnderway && !isSuspended }
 
-  @inline(__always) var freeSlots: Int { !givesSlots ? 0 : limit < 0 ? .max : max(limit - ready.slotsTaken, 0) }
+  @inline(__always) var freeSlots: Int { !givesSlots ? 0 : limit < 0 ? .max : max(limit - ready.slotsInUse, 0) }
 
   /// The slots that are left when all members that wait for no more than a slot have one. Negative if there are too few.
   var spareSlots: Int { freeSlots - ready.count - called.count }
@@ -28,13 +28,13 @@ extension GroupSchedule {
 
   private mutating func grantFirst() {
     guard let (member, rank) = ready.popFirst() else { return }
-    ready.slotsTaken += 1
+    ready.slotsInUse += 1
     granted.append(HandOut(member: member, rank: rank))
   }
 
   /// Gives a slot to a member that has taken its keys.
   mutating func grantSlot(to member: AsyncOperation, _ keys: KeyRequest) {
-    ready.slotsTaken += 1
+    ready.slotsInUse += 1
     let index = takeKeyedFlow(of: member).map { ready.flows.index(of: $0) }
     ready.flows.start(ObjectIdentifier(member), at: index)
     granted.append(HandOut(member: member, keys: keys))
@@ -52,7 +52,7 @@ extension GroupSchedule {
     guard spareSlots > 0, startObstacles == 0, arrivals == 0, !isDraining else { return false }
     beginAddition(of: 1)
     endAddition()
-    ready.slotsTaken += 1
+    ready.slotsInUse += 1
     ready.flows.startWithoutFlow()
     return true
   }
@@ -79,5 +79,5 @@ extension GroupSchedule {
 
 extension OperationCore.End {
   /// Whether the member uses a slot while what waits for its end is notified.
-  var announcesSlot: Bool { ownsSlot && (!dependents.isEmpty || waiters.count > 0) }
+  var keepsSlotWhileNotifying: Bool { ownsSlot && (!dependents.isEmpty || waiters.count > 0) }
 }

@@ -10,7 +10,7 @@ struct ReadyList {
   private var lastNumber = 0
   /// The members that have a flow. The other members are one flow.
   var flows = FlowList()
-  var slotsTaken = 0
+  var slotsInUse = 0
 
   var count: Int { deque.count + heap.count + flows.count }
   var isEmpty: Bool { deque.isEmpty && heap.isEmpty && flows.count == 0 }
@@ -31,7 +31,7 @@ struct ReadyList {
   @inline(__always) private func isFlowNext() -> Bool {
     guard let turn = flows.first else { return false }
     guard let rank = firstWithoutFlow else { return true }
-    let executing = slotsTaken - flows.executingCount
+    let executing = slotsInUse - flows.executingCount
     return turn < FlowList.Turn(rank: rank, executing: executing, served: flows.othersServed)
   }
 
@@ -72,7 +72,7 @@ struct ReadyList {
 
   @discardableResult
   mutating func returnSlot(of member: ObjectIdentifier? = nil) -> Int? {
-    slotsTaken -= 1
+    slotsInUse -= 1
     return member.flatMap { flows.finish($0) }
   }
 

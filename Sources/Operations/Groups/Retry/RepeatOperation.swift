@@ -55,10 +55,10 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
     let operation = call(in: plan.context) { plan.make(iteration) }
     guard let operation else { return finish() }
     refuseSelfDependency(operation)
-    runInside(AnyOutputOperation(anyOperation: operation)) { self.ended(iteration: iteration, with: $0) }
+    runInside(AnyOutputOperation(anyOperation: operation)) { self.iterationDidEnd(iteration: iteration, with: $0) }
   }
 
-  private func ended(iteration: Int, with outcome: InnerOutcome<Void>) {
+  private func iterationDidEnd(iteration: Int, with outcome: InnerOutcome<Void>) {
     // The operation may have finished meanwhile, which ends the iteration.
     guard isExecuting else { return }
     switch outcome.result {
@@ -69,7 +69,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
     case .failure(let error): return finish(with: error)
     }
     let delay = backoff.delay(after: iteration)
-    `continue`(behind: outcome.inner, after: delay, before: "iteration \(iteration + 1)") {
+    continueLater(behind: outcome.inner, after: delay, before: "iteration \(iteration + 1)") {
       self.iterate(iteration + 1)
     }
   }

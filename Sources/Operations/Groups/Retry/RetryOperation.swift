@@ -73,9 +73,9 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     let (decide, origin) = (Self.decide(retryIf, retryUnless, retryWhen), EventOrigin(file: file, line: line))
     self.init(attempts, backoff, decide, origin, isOfFunctions: true) { retry, number, context in
       retry.startTask(priority: retry.keepPlace().quality.taskPriority.rawValue, in: context, while: .executing) {
-        do { retry.ended(number, .success(try await body(number))) } catch {
+        do { retry.attemptDidEnd(number, .success(try await body(number))) } catch {
           let isCancelled = Task.isCancelled && meansCancelled(error)
-          retry.ended(number, .failure(isCancelled ? CancellationError() : error))
+          retry.attemptDidEnd(number, .failure(isCancelled ? CancellationError() : error))
         }
       }
     }
@@ -164,8 +164,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
       switch retry.call(in: context, { Result { try make(number) } }) {
       case .success(let attempt):
         attempt.operation.nameIfAnonymous("\(retry.displayName), attempt \(number)")
-        retry.runInside(attempt) { retry.ended(number, $0.result, $0.inner, in: context) }
-      case .failure(let error): retry.ended(number, .failure(error), in: context)
+        retry.runInside(attempt) { retry.attemptDidEnd(number, $0.result, $0.inner, in: context) }
+      case .failure(let error): retry.attemptDidEnd(number, .failure(error), in: context)
       }
     }
   }
@@ -222,7 +222,12 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   }
 
   /// Without a context, the current task has the task-local values.
-  private func ended(_ number: Int, _ result: Outcome, _ inner: AsyncOperation? = nil, in context: TaskContext? = nil) {
+  private func attemptDidEnd(
+    _ number: Int,
+    _ result: Outcome,
+    _ inner: AsyncOperation? = nil,
+    in context: TaskContext? = nil
+  ) {
     // The operation may have finished meanwhile, which ends the attempt.
     guard isExecuting else { return }
     if case .failure(let error) = result {
@@ -243,7 +248,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     releaseTask()
     guard let delay else { return isTimedOut ? stop() : finish(with: result) }
     let context = context ?? TaskContext()
-    `continue`(behind: inner, after: delay, before: "attempt \(number + 1) of \(attempts)") {
+    continueLater(behind: inner, after: delay, before: "attempt \(number + 1) of \(attempts)") {
       self.attempt(number + 1, in: context)
     }
   }

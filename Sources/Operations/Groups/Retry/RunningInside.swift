@@ -60,7 +60,7 @@ extension AsyncOperation {
     let lent = core.withLock { $0.lent }
     if lent > 0 { inner.escalatePriority(to: TaskPriority(rawValue: lent)) }
     for follower in trace { follower.noteMembers(inner.members) }
-    _ = inner.startInPlace(by: nil)
+    _ = inner.startOrResume(by: nil)
     inner.startWaitLimit()
     if inner.core.withLock({ $0.ledger.isWaiting }) { WaitWatch.watch(self) }
     // Last, because another thread may end the operation while this one still uses the context that `body` uses.
@@ -82,14 +82,14 @@ extension AsyncOperation {
   }
 
   /// Continues with `work`, called `next` in a stall report, after the work of the former operation and a delay.
-  func `continue`(
+  func continueLater(
     behind former: AsyncOperation?,
     after delay: Duration,
     before next: String,
     with work: @escaping @Sendable () -> Void
   ) {
     if let former {
-      former.whenDrained { self.continue(behind: nil, after: delay, before: next, with: work) }
+      former.whenDrained { self.continueLater(behind: nil, after: delay, before: next, with: work) }
       return
     }
     for follower in trace { follower.notePause() }

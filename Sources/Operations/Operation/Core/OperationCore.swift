@@ -6,7 +6,7 @@ import Foundation
   enum Place {
     case none
     case queue(OperationQueue)
-    /// The operation ends without its queue, which lists it until it starts it, because Foundation requires a start.
+    /// Ends before its queue starts it. Until that start, which Foundation requires, the queue lists the operation.
     case expiring(OperationQueue)
     case expired
     case group(Membership)
@@ -23,7 +23,7 @@ import Foundation
     /// Nil while the operation is pending.
     fileprivate(set) var runner: GroupRunner?
     fileprivate(set) var index = 0
-    /// The number of its arrival among the members that wait for no more than a slot. Nil until it has used one.
+    /// The ticket of its rank among the ready members. Nil if the member has not used a slot, or has keys.
     var number: Int?
   }
 
@@ -40,6 +40,7 @@ import Foundation
 
     var membership: Membership? { if case .group(let membership) = place { membership } else { nil } }
 
+    /// Whether the member uses a slot that it took without keys. One that is taken with keys is returned with them.
     var ownsSlot: Bool { membership?.number != nil && extras?.pause == nil }
   }
 
@@ -82,7 +83,7 @@ import Foundation
 
   /// Whether the start of a pending operation leads to `execute()`, and calls no code of the user before.
   var callsNoCodeAtStart: Bool {
-    lifecycle.phase.isPending && !lifecycle.isEnded && extras?.hasInputs != true
+    lifecycle.phase.isPending && !lifecycle.isDecided && extras?.hasInputs != true
       && observers.allSatisfy { $0.didStart == nil }
   }
 
@@ -242,8 +243,8 @@ import Foundation
     return hasExpired
   }
 
-  /// Returns nil if the start must wait for dependencies, for keys, or for the gate.
-  mutating func startByHand() -> StartAction? {
+  /// Nil if the start, by a queue or a caller, must wait for dependencies, for keys, or for the gate.
+  mutating func startUnlessWaiting() -> StartAction? {
     guard lifecycle.phase.isPending else { return start() }
     if case .group = place { return .isMember }
     return mustWait ? nil : start()
@@ -258,7 +259,7 @@ import Foundation
     // It has been started, or has ended, in another way.
     case .suspended, .preparing, .executing, .paused, .skipped, .ending, .finished: return .ignore
     }
-    if keys != nil, !hasSlot, !isPending || !lifecycle.isEnded { return .ignore }
+    if keys != nil, !hasSlot, !isPending || !lifecycle.isDecided { return .ignore }
     membership?.runner = runner
     if let number { membership?.number = number }
     if isPending { return begin(needsKeys: false) ?? .ignore }
@@ -296,7 +297,7 @@ import Foundation
     }
   }
 
-  /// Records that the operation is finished for Foundation. Settles it, if it is for no observer, key or group.
+  /// Records that Foundation has made its transition. If no observer, key or group comes first, also closes the operation.
   mutating func complete() -> End? {
     lifecycle.complete()
     return observers.isEmpty && keys == nil && engineToProcess == nil ? close() : nil

@@ -12,7 +12,7 @@ struct OperationLifecycle {
     case dependencies
     /// Its keys.
     case keys
-    /// A slot of its queue or group, which has been notified that the operation is ready.
+    /// Nothing but its start, by a queue, a group or a caller. The first phase of an operation.
     case slot
     case conditions
     case delay
@@ -91,18 +91,18 @@ struct OperationLifecycle {
   /// Starts the operation, unless it has been ended. Returns false if it has been started before.
   mutating func start(as first: Phase = .executing) -> Bool {
     guard phase.isPending else { return false }
-    phase = isEnded ? .skipped : first
+    phase = isDecided ? .skipped : first
     return true
   }
 
   var isCancelled: Bool { decision != .none && decision != .finish }
 
   /// Whether the operation, which has not executed, was cancelled or finished.
-  var isEnded: Bool { decision != .none }
+  var isDecided: Bool { decision != .none }
 
   var hasFailed: Bool { !failures.isEmpty }
 
-  var mayExecute: Bool { phase == .preparing && !isEnded }
+  var mayExecute: Bool { phase == .preparing && !isDecided }
 
   var canContinue: Bool { phase == .executing && !isCancelled }
 
@@ -118,7 +118,7 @@ struct OperationLifecycle {
   /// Returns whether a prepared operation may proceed. Otherwise the caller must finish it without executing it.
   mutating func proceed(to next: Phase) -> Bool {
     guard phase == .preparing else { misuse("Only an operation that is being prepared can proceed; it was \(phase).") }
-    phase = isEnded ? .skipped : next
+    phase = isDecided ? .skipped : next
     return phase == next
   }
 
