@@ -136,13 +136,14 @@ extension WaitSnapshot {
   /// added to a queue last.
   private func blocked(by items: [Int], _ order: WaitOrder) -> [AsyncOperation] {
     var found: Set<Int> = []
-    let all = postorder(from: items, isNew: { found.insert($0).inserted }) { item in
-      // Cancelling a member does not cancel its group, so that only dependencies lead to the cycle.
+    // Cancelling a member does not cancel its group, so that only dependencies lead to the cycle.
+    let dependents = { (item: Int) in
       order.dependents[item].filter { waiter in
         order.setOf[waiter] != nil
           && nodes[waiter].waits.contains { $0.node == item && ($0.kind == .dependency || $0.kind == .ownStart) }
       }
     }
+    let all = postorder(from: items, isNew: { found.insert($0).inserted }, next: dependents)
     let operations = all.filter { !nodes[$0].stamp.isCancelled }.compactMap { nodes[$0].operation as? AsyncOperation }
     // A member cannot finish before its group starts.
     let starts = Set(items.filter(isStart).compactMap { nodes[$0].operation }.map { ObjectIdentifier($0) })

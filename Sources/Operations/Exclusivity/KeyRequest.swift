@@ -6,12 +6,6 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
   private weak var owner: AsyncOperation?
   /// Whether those that use the keys inside the operation keep them after its end.
   private let lends: Bool
-  // The next three are guarded by the lock of the group's engine.
-  /// The number of a member's arrival in its group. It is kept when the member waits again.
-  var number: Int?
-  var flow: ExclusivityKey?
-  /// The place among the members that need a slot to take their keys.
-  var place: DeadlineQueue<ReadyList.Rank, KeyRequest>.Place?
 
   init(of operation: AsyncOperation, lends: Bool) {
     owner = operation
@@ -78,12 +72,12 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
     _ table: inout KeyTable,
     at place: KeyPlace,
     _ priority: Operation.QueuePriority,
-    hasSlot: Bool = false,
+    number: Int = 0,
     _ effects: inout [KeyTable.Effect]
   ) {
-    if let ticket { return table.comeBack(ticket, at: place, hasSlot: hasSlot, &effects) }
-    let (outer, priority) = (table.tickets(around: self), priority.rawValue)
-    table.enter(self, inside: outer, at: place, priority: priority, hasSlot: hasSlot, &effects)
+    if let ticket { return table.comeBack(ticket, at: place, &effects) }
+    let outer = table.tickets(around: self)
+    table.enter(self, inside: outer, at: place, priority: priority.rawValue, number: number, &effects)
   }
 
   /// Leaves the wait queues or the keys, and keeps its number unless it leaves for good, because it was cancelled, has

@@ -86,7 +86,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
 
   /// Creates a group of exactly these operations, without their dependencies.
   public init(_ operations: [Operation] = []) {
-    engine = GroupEngine(processesAll: Self.self != GroupOperation.self)
+    engine = GroupEngine(collectsAll: Self.self != GroupOperation.self)
     super.init()
     engine.owner = self
     engine.add(operations, skipping: .repetitions, to: self)
@@ -103,7 +103,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// }
   /// ```
   public init(_ name: String? = nil, @OperationBuilder _ operations: () -> [Operation]) {
-    engine = GroupEngine(processesAll: Self.self != GroupOperation.self)
+    engine = GroupEngine(collectsAll: Self.self != GroupOperation.self)
     super.init()
     engine.owner = self
     self.name = name
@@ -266,7 +266,7 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// adds a member in every call must therefore check `isCancelled`; otherwise a cancelled group never finishes.
   open func operation(_ member: Operation, didFinishWith errors: [any Error]) -> [any Error] { errors }
 
-  final func process(_ operation: AsyncOperation) {
+  final func collect(_ operation: AsyncOperation) {
     let isCancelled = operation.isCancelled
     let failures =
       operation.throwsToItsCaller ? [] : operation.ownFailures.filter { !isCancelled || !$0.isOfPolicy }
@@ -305,11 +305,11 @@ open class GroupOperation: AsyncOperation, @unchecked Sendable {
   /// Starts the members.
   ///
   /// To run code at the group's start or end, add an observer or override ``AsyncOperation/didFinish()``.
-  public final override func execute() { engine.begin(self, draining: false) }
+  public final override func execute() { engine.start(self, draining: false) }
 
-  final override func finishUnexecuted() { engine.begin(self, draining: true) }
+  final override func finishUnexecuted() { engine.start(self, draining: true) }
 
-  final override func willNotExecute() { engine.begin(self, draining: true) }
+  final override func willNotExecute() { engine.start(self, draining: true) }
 
   final override func prepareToFinish() {
     let group = engine.state.withLock { $0.schedule.abandon() }

@@ -6,12 +6,7 @@ struct GroupProgress {
   typealias Child = (operation: AsyncOperation, weight: Int)
 
   /// What the `Progress` did not show before, and the caller adds to it.
-  struct Change {
-    let progress: OperationProgress
-    let completed: Int
-    let total: Int
-    let children: [Child]
-  }
+  typealias Change = (progress: OperationProgress, completed: Int, total: Int, children: [Child])
 
   private var total = 0
   private var shownTotal = 0
@@ -52,9 +47,9 @@ struct GroupProgress {
     if let child = part.child, isFollowed { newChildren.append((child, part.weight)) }
   }
 
-  mutating func complete(_ operation: Operation) {
+  mutating func complete(_ member: ObjectIdentifier) {
     guard let hasNone = parts?.isEmpty else { return }
-    let part = hasNone ? nil : parts?.removeValue(forKey: ObjectIdentifier(operation))
+    let part = hasNone ? nil : parts?.removeValue(forKey: member)
     let weight = part?.weight ?? 1
     completed += weight
     // The units of a child are completed by its own progress.
@@ -67,7 +62,8 @@ struct GroupProgress {
     if total == 0 { total = 1 }
     let unfinished = children
     newlyCompleted += total - completed - unfinished.reduce(0) { $0 + $1.weight }
-    (completed, parts) = (total, nil)
+    completed = total
+    parts = nil
     return unfinished.map(\.operation)
   }
 
@@ -87,8 +83,9 @@ struct GroupProgress {
     let before = shownTotal
     // Never returns to zero, because Foundation on Linux divides by it.
     shownTotal = max(total, min(shownTotal, 1))
-    defer { (newlyCompleted, newChildren) = (0, []) }
-    return Change(progress: shared, completed: newlyCompleted, total: shownTotal - before, children: newChildren)
+    let completed = exchange(&newlyCompleted, with: 0)
+    let children = exchange(&newChildren, with: [])
+    return (shared, completed, shownTotal - before, children)
   }
 }
 

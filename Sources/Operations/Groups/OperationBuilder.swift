@@ -117,7 +117,7 @@ extension GroupEngine {
       for (operation, index) in zip(operations, indices) {
         _ = state.members.remove(index)
         state.schedule.ready.remove(ObjectIdentifier(operation))
-        state.schedule.resultWasProcessed()
+        state.schedule.memberWasRemoved()
         state.progress.remove(operation)
       }
       state.schedule.cancelled.removeAll { identities.contains(ObjectIdentifier($0)) }

@@ -61,7 +61,7 @@ extension AsyncOperation {
       return (core.observers, core.engineToProcess)
     }
     if !observers.isEmpty { Trampoline.isolate { for observer in observers { observer.didFinish?(self) } } }
-    if let engine { engine.process(self) } else { close() }
+    if let engine { engine.collect(self) } else { close() }
   }
 
   /// Lets in what waits for the operation, its keys or its slot, which the group has allowed.

@@ -1,7 +1,8 @@
 import Foundation
 
 extension AsyncOperation {
-  /// Starts or resumes a member that holds its keys. Returns false if it waits for a new dependency, or was ended.
+  /// Starts or resumes an operation that is in no queue and holds its keys. Returns false if it waits for a new dependency,
+  /// or was ended.
   func startInPlace(by runner: GroupRunner?, number: Int? = nil, hasSlot: Bool = true) -> Bool {
     let action = core.withLock { $0.start(by: runner, number: number, hasSlot: hasSlot) }
     if case .ignore = action { return false }

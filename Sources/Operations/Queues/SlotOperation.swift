@@ -47,7 +47,22 @@ extension OperationContainer {
     isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws -> R
   ) async throws -> R {
-    let operation = SlotOperation(name ?? "\(function), line \(line)", claims, in: domain, waitLimit, flow)
+    try Task.checkCancellation()
+    let priority = Task.currentPriority
+    let make = { @Sendable in SlotOperation(name ?? "\(function), line \(line)", priority) }
+    let work = currentWork
+    // The work of the task, if there is any, waits for the operation.
+    if work == nil, claims.isEmpty, flow == nil, let group = place.group,
+      let slot = group.engine.takeSlot(of: group, make)
+    {
+      defer { group.engine.end(slot) }
+      return try await $currentWork.withValue(slot) { try await body() }
+    }
+    let operation = make()
+    operation.addClaims([KeyClaim](claims, in: domain), lends: true)
+    if let waitLimit { operation.waitLimit = waitLimit }
+    if let flow { operation.flow = flow }
+    operation.belong(to: work)
     // The actor runs in this queue, as one on a scheduler does. On main it only uses the thread of the queue.
     if isolation != nil, self !== OperationQueue.main, OperationQueue.current === self {
       let reason = "would wait forever for a slot of its queue: its actor runs in it. Use another queue."
@@ -58,25 +73,14 @@ extension OperationContainer {
 }
 
 private final class SlotOperation: AsyncOperation, @unchecked Sendable {
-  /// Resumes the task that waits. Has no effect once the operation has begun. Guarded by the lock of the core.
+  /// Resumes the task that waits. Has no effect once the operation has begun or ended. Guarded by the lock of the core.
   private var resume: (@Sendable () -> Void)?
 
-  init(
-    _ name: String,
-    _ claims: [ExclusivityClaim],
-    in domain: ExclusivityDomain,
-    _ waitLimit: Duration?,
-    _ flow: ExclusivityKey?
-  ) {
+  init(_ name: String, _ priority: TaskPriority) {
     super.init()
     self.name = name
     // Before it is added, because a member that waits for a slot would be moved.
-    let priority = Task.currentPriority
     if priority > .medium { queuePriority = priority.queuePriority }
-    if let waitLimit { self.waitLimit = waitLimit }
-    if let flow { self.flow = flow }
-    addClaims([KeyClaim](claims, in: domain), lends: true)
-    belong(to: currentWork)
   }
 
   override var beginsElsewhere: Bool { true }
@@ -85,8 +89,9 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
 
   override func execute() { core.withLock { _ in exchange(&resume, with: {}) }?() }
 
+  override func didFinish() { execute() }
+
   nonisolated(nonsending) func hold<R>(_ body: () async throws -> R, adding add: () -> Void) async throws -> R {
-    try Task.checkCancellation()
     let taskWait = TaskWait.begin(.operation(self))
     defer { taskWait?.end() }
     add()
@@ -100,8 +105,7 @@ private final class SlotOperation: AsyncOperation, @unchecked Sendable {
   }
 
   private func wait(_ resume: @escaping @Sendable () -> Void) -> (() -> Void)? {
-    let endWait = { @Sendable (_: AsyncOperation) in resume() }
-    addObserver(OperationObserver(didCancel: endWait, didFinish: endWait))
+    addObserver(OperationObserver(didCancel: { _ in resume() }))
     let isDue = core.withLock { core in
       defer { self.resume = self.resume ?? resume }
       return self.resume != nil || core.lifecycle.isCancelled

@@ -22,6 +22,18 @@ struct NumberedList<Element> {
     return nextNumber - 1
   }
 
+  /// Returns a number whose element may be inserted later.
+  mutating func skip() -> Int {
+    nextNumber += 1
+    return nextNumber - 1
+  }
+
+  /// Inserts the element of a skipped number, in O(n).
+  mutating func insert(_ element: Element, at number: Int) {
+    places.insert((number, element), at: firstPosition(from: number))
+    count += 1
+  }
+
   /// - Returns: The element, which the caller releases. Nil if it has been removed before.
   mutating func remove(_ number: Int) -> Element? {
     guard let element = position(of: number).flatMap({ places[$0].element.take() }) else { return nil }
@@ -37,14 +49,19 @@ struct NumberedList<Element> {
   }
 
   private func position(of number: Int) -> Int? {
-    // No place is missing between those that were added since the list was last compacted.
+    // Usually no place is missing between those that were added since the list was last compacted.
     let expected = places.count - (nextNumber - number)
     if places.indices.contains(expected), places[expected].number == number { return expected }
+    let position = firstPosition(from: number)
+    return position < places.count && places[position].number == number ? position : nil
+  }
+
+  private func firstPosition(from number: Int) -> Int {
     var (low, high) = (0, places.count)
     while low < high {
       let middle = (low + high) / 2
       if places[middle].number < number { low = middle + 1 } else { high = middle }
     }
-    return low < places.count && places[low].number == number ? low : nil
+    return low
   }
 }

@@ -131,7 +131,12 @@ struct KeyTableInterleavingTests {
       except actor: Int?,
       _ body: (inout KeyTable, inout [KeyTable.Effect]) -> Void
     ) {
-      change(except: actor) { _, table, effects in body(&table, &effects) }
+      // The engine of its group makes the change.
+      let group = actor.flatMap { self.group($0) }
+      change(except: actor) { groups, table, effects in
+        guard let group else { return body(&table, &effects) }
+        groups[group].givingSlots(in: &table) { body(&$0, &effects) }
+      }
     }
 
     private mutating func change(

@@ -180,7 +180,7 @@ struct LedgerWorld: InterleavedWorld {
   private var gates: [Operation] = []
   var breach: String?
 
-  private static let engine = GroupEngine(processesAll: false)
+  private static let engine = GroupEngine(collectsAll: false)
 
   init(
     waitingFor count: Int,

@@ -68,10 +68,10 @@ struct ScheduleInterleavingTests {
     var schedule = GroupSchedule()
     let member = AsyncOperation()
     _ = ScheduleWorld.begin(&schedule)
-    schedule.offers += 1
+    schedule.arrivals += 1
     schedule.becameReady(member, .normal)
     let (none, early) = (schedule.requestRunner(), schedule.take())
-    schedule.offers -= 1
+    schedule.arrivals -= 1
     let (runner, next) = (schedule.requestRunner(), schedule.take())
     #expect(none == .none && early == nil && runner == .addRunner && next?.member === member)
   }
@@ -152,7 +152,7 @@ struct ScheduleWorld: InterleavedWorld {
   private static let queue = GroupQueue(of: group)
 
   static func begin(_ schedule: inout GroupSchedule, draining: Bool = false) -> Bool? {
-    schedule.begin(group, in: queue, draining: draining)
+    schedule.start(group, in: queue, draining: draining)
   }
 
   let members: [Member]
@@ -283,7 +283,7 @@ enum ScheduleStep: InterleavedStep {
       if let dependent = world.members[member].dependent { actor.go(on: .becomeReady(dependent, takenNext: here)) }
     case .settle(let member, let here):
       guard world.members[member].isFailing else { return actor.go(on: Self.steps(of: member, here: here)) }
-      if world.schedule.beginProcessing(ScheduleWorld.operations[member]) {
+      if world.schedule.beginCollecting(ScheduleWorld.operations[member]) {
         world.promise(!world.deeds.isProcessing, "two look at results")
         world.deeds.isProcessing = true
         actor.go(on: Self.steps(of: member, here: here) + [.processMore])
@@ -295,7 +295,7 @@ enum ScheduleStep: InterleavedStep {
       if world.deeds.slots.remove(member) != nil { world.schedule.ready.returnSlot() }
       carryOut(world.schedule.requestRunner(takenNext: here), &world, &actor)
       world.deeds.processed += 1
-      world.schedule.resultWasProcessed()
+      world.schedule.memberWasRemoved()
       endIfDone(&world)
     case .processMore:
       let batch = world.schedule.takeWaitingResults()

@@ -149,7 +149,7 @@ struct GroupCancellationTests: NotingSuite {
   @Test func eventsAfterTheEnd_leaveNoEntries() {
     let (group, member) = (GroupOperation(), AsyncOperation())
     var schedule = GroupSchedule()
-    _ = schedule.begin(group, in: GroupQueue(of: group), draining: false)
+    _ = schedule.start(group, in: GroupQueue(of: group), draining: false)
     schedule.endAddition()
     _ = schedule.endIfDone()
     #expect(!schedule.life.isRunning)

@@ -167,7 +167,7 @@ struct MemberOrderTests {
       let member = AsyncOperation()
       list.insert(member, ReadyList.Rank(priority: 0, ticket: number), at: list.index(of: ExclusivityKey(number)))
       #expect(list.popFirst()?.operation === member)
-      #expect(list.end(ObjectIdentifier(member)) != nil)
+      #expect(list.finish(ObjectIdentifier(member)) != nil)
       forgotten += list.forgetIdleFlows().count
     }
     #expect(forgotten > 9_900)

@@ -254,7 +254,7 @@ struct WaitLimitTests {
   @Test(arguments: [true, false]) func slotsThatNoRunnerHasTaken_areTakenBackByAChange(suspending: Bool) {
     let (group, members) = (GroupOperation(), (0..<3).map { _ in AsyncOperation() })
     var schedule = GroupSchedule()
-    _ = schedule.begin(group, in: GroupQueue(of: group), draining: false)
+    _ = schedule.start(group, in: GroupQueue(of: group), draining: false)
     schedule.limit = 2
     for member in members { schedule.becameReady(member, .normal) }
     #expect(members.map { schedule.giveSlot(to: $0) } == [true, true, false])

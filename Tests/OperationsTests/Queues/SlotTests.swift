@@ -61,6 +61,28 @@ struct SlotTests: NotingSuite {
     #expect(journal.entries == ["next"])
   }
 
+  /// The group makes the operation of a slot that was free when its members are read.
+  @Test(arguments: [true, false]) func aFreeSlot_isAMemberInItsPlace(isRead: Bool) async throws {
+    let group = GroupOperation("group", maxConcurrentOperationCount: 3).started()
+    let (progress, first, last) = (group.progress, HeldOperation().named("first"), HeldOperation().named("last"))
+    group.addOperation(first)
+    let operation = try await group.withSlot("slot") { () -> AsyncOperation? in
+      #expect(!group.addOperation(Operation(), ifBelow: 2), "it is a member")
+      group.addOperation(last)
+      if !isRead { return nil }
+      #expect(group.operations.map(\.name) == ["first", "slot", "last"])
+      let operation = group.operations[1] as? AsyncOperation
+      #expect(operation?.isExecuting == true && operation === group.operations(named: "slot").first)
+      operation?.cancel()
+      return operation
+    }
+    #expect(operation?.isFinished == (isRead ? true : nil) && group.operations == [first, last])
+    #expect(progress.completedUnitCount == 1 && progress.totalUnitCount == 3)
+    for held in [first, last] { await held.finished(opening: held.gate) }
+    group.finish()
+    try await group.completed()
+  }
+
   @Test func itHoldsKeys_andWaitsForThemWithoutASlot() async throws {
     let holder = await OperationQueue().holder(of: "key", in: domain)
     let waiter = immediately {

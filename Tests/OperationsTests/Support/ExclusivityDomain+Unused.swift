@@ -34,6 +34,14 @@ struct TestGroup {
   /// Before a change of a table that is a copy, because all copies share the room.
   func announce() { _ = room.change(to: freeSlots > 0) }
 
+  /// Makes a change, in which members whose turn comes take the free slots.
+  mutating func givingSlots(in table: inout KeyTable, _ change: (inout KeyTable) -> Void) {
+    table.slots = (room.place, freeSlots, [])
+    change(&table)
+    let takers = exchange(&table.slots, with: (.started, 0, [])).takers
+    if !takers.isEmpty { self.change(by: takers.count, in: &table) }
+  }
+
   /// Changes the number of slots that are in use by the members of the group that hold keys.
   mutating func change(by count: Int, in table: inout KeyTable) {
     freeSlots -= count
@@ -47,17 +55,15 @@ struct TestGroup {
     in table: inout KeyTable,
     _ effects: inout [KeyTable.Effect]
   ) {
-    let hasSlot = freeSlots > 0
-    if let ticket = claimant.ticket {
-      table.comeBack(ticket, at: room.place, hasSlot: hasSlot, &effects)
-    } else {
-      table.enter(claimant, inside: enclosing, at: room.place, hasSlot: hasSlot, &effects)
+    let place = room.place
+    givingSlots(in: &table) { table in
+      if let ticket = claimant.ticket {
+        table.comeBack(ticket, at: place, &effects)
+      } else {
+        table.enter(claimant, inside: enclosing, at: place, &effects)
+      }
     }
-    switch claimant.ticket.flatMap({ table.state(of: $0) }) {
-    case .holding: change(by: 1, in: &table)
-    case .called: effects.append(.call(claimant, isAnswered: false))
-    default: break
-    }
+    if table.state(of: claimant)?.isCalled == true { effects.append(.call(claimant, isAnswered: false)) }
   }
 
   /// Before a member leaves.
@@ -77,9 +83,11 @@ struct TestGroup {
     guard let first = freeSlots > 0 ? called.first : asked.first, let claimant = table.claimant(first.ticket) else {
       return false
     }
-    table.answer(claimant, hasSlot: freeSlots > 0, &effects)
-    if table.state(of: first.ticket) == .holding { change(by: 1, in: &table) }
-    table.serve(&effects)
+    let hasSlot = freeSlots > 0
+    givingSlots(in: &table) { table in
+      table.answer(claimant, hasSlot: hasSlot, &effects)
+      table.serve(&effects)
+    }
     return true
   }
 }

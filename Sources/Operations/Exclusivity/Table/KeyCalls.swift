@@ -3,14 +3,17 @@ extension KeyTable {
   /// The turn of a claimant has come, which has no position.
   mutating func grant(_ ticket: Ticket, _ effects: inout [Effect]) {
     // started   ──► holds its keys
-    // group     ──► is called ──► the group has a slot for it      ──► holds its keys, and the slot
+    // group     ──► makes this change, and has slots left          ──► holds its keys, and a slot
+    //           ──► is called ──► the group has a slot for it      ──► holds its keys, and the slot
     //                         └─► it has none                      ──► yields, until the group has one
     // queue     ──► is called ──► Foundation starts it             ──► holds its keys
     //                         └─► it has not after 20 milliseconds ──► yields, and holds free keys when it is started
     let shares = entries[ticket.place].shares
     var until = Int.max
-    switch entries[ticket.place].place {
+    let place = entries[ticket.place].place
+    switch place {
     case .started: return hold(ticket, &effects)
+    case .group where slots.free > 0 && slots.place == place: return holdWithSlot(ticket, &effects)
     case .group: break
     case .queue:
       for share in shares {
@@ -100,9 +103,11 @@ extension KeyTable {
     if hasSlot, !isYielding, admits(entry) {
       // None of those behind it has been called instead.
       for share in entry.shares { uses[share.use].called.remove(ticket, share) }
-      hold(ticket, &effects)
+      holdWithSlot(ticket, &effects)
     } else if hasSlot {
-      waitAgain(ticket, at: entry.place, hasSlot: true, &effects)
+      leavePosition(ticket)
+      if hasTurn(ticket) { holdWithSlot(ticket, &effects) } else { wait(ticket, &effects) }
+      serve(&effects)
     } else if !isYielding {
       endCall(ticket)
       yield(ticket)

@@ -75,6 +75,8 @@ struct KeyEntry {
   }
 
   var rank: Rank
+  /// That of a member's arrival in its group.
+  var number = 0
   var shares: [Share] = []
   /// The entries of the enclosing operations, innermost first.
   let enclosing: [KeyTicket]

@@ -1,6 +1,12 @@
 import Foundation
 
 extension KeyTable {
+  mutating func holdWithSlot(_ ticket: Ticket, _ effects: inout [Effect]) {
+    slots.free -= 1
+    if let claimant = claimants[ticket.place] { slots.takers.append(claimant) }
+    hold(ticket, &effects)
+  }
+
   mutating func hold(_ ticket: Ticket, _ effects: inout [Effect]) {
     entries[ticket.place].state = .holding
     guard let claimant = claimants[ticket.place] else { return }

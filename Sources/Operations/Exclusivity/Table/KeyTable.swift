@@ -49,6 +49,8 @@ struct KeyTable {
   var now = 0
   /// When the next timer fires. A timer for a later time may fire as well.
   var timerTime: Int?
+  /// The slots of the group whose lock the caller holds. A member whose turn comes takes its keys with one of them.
+  var slots: (place: KeyPlace, free: Int, takers: [KeyClaimant]) = (.started, 0, [])
   /// The tasks of each key. Those that arrived first hold it, up to the limit, and the others wait. Usually there is one.
   var early: [(first: TaskKeys, others: [TaskKeys])] = []
   var entries = SlotList(vacant: KeyEntry.vacant)
@@ -80,15 +82,14 @@ struct KeyTable {
     return Ticket(number: nextNumber, place: entries.nextIndex)
   }
 
-  /// Adds a claimant, which arrives at the wait queues of its keys, unless a policy drops it. With a slot, a member takes
-  /// its keys if it is its turn.
+  /// Adds a claimant, which arrives at the wait queues of its keys, unless a policy drops it.
   mutating func enter(
     _ claimant: KeyClaimant,
     inside enclosing: [Ticket] = [],
     at place: KeyPlace = .started,
     priority: Int = 0,
+    number: Int = 0,
     lent: UInt8 = 0,
-    hasSlot: Bool = false,
     _ effects: inout [Effect]
   ) {
     if let refusal = refusal(of: claimant, inside: enclosing) {
@@ -100,7 +101,7 @@ struct KeyTable {
     claimant.ticket = ticket
     let holder = enclosing.first { state(of: $0)?.isHolding == true }
     let rank = Entry.Rank(priority: priority, ticket: ticket)
-    var entry = Entry(rank: rank, enclosing: enclosing, holder: holder, place: place, lent: lent)
+    var entry = Entry(rank: rank, number: number, enclosing: enclosing, holder: holder, place: place, lent: lent)
     for claim in claimant.claims {
       let id = useID(of: claim, inside: enclosing)
       let share = Entry.Share(use: join(id), limit: claim.limit, weight: claim.weight, interval: claim.interval)
@@ -109,7 +110,7 @@ struct KeyTable {
     }
     if ticket.place == claimants.count { claimants.append(claimant) } else { claimants[ticket.place] = claimant }
     entries.insert(entry)
-    wait(ticket, hasSlot: hasSlot, &effects)
+    wait(ticket, &effects)
     serve(&effects)
   }
 
@@ -192,9 +193,9 @@ struct KeyTable {
   }
 
   /// Returns to the wait queues, at the place of the claimant's arrival, unless it takes its keys.
-  mutating func comeBack(_ ticket: Ticket, at place: KeyPlace, hasSlot: Bool = false, _ effects: inout [Effect]) {
+  mutating func comeBack(_ ticket: Ticket, at place: KeyPlace, _ effects: inout [Effect]) {
     guard let state = state(of: ticket) else { return }
     guard state == .away || (place == .started && !state.isHolding), !takeIfCalled(ticket, &effects) else { return }
-    waitAgain(ticket, at: place, hasSlot: hasSlot, &effects)
+    waitAgain(ticket, at: place, &effects)
   }
 }

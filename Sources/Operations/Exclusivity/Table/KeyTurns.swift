@@ -4,18 +4,18 @@ extension KeyTable {
   // MARK: Waiting
 
   /// Waits, unless it is the claimant's turn. It has no position. The caller reads its state.
-  mutating func wait(_ ticket: Ticket, hasSlot: Bool = false, _ effects: inout [Effect]) {
-    if hasTurn(ticket) { return hasSlot ? hold(ticket, &effects) : grant(ticket, &effects) }
+  mutating func wait(_ ticket: Ticket, _ effects: inout [Effect]) {
+    if hasTurn(ticket) { return grant(ticket, &effects) }
     beginWait(ticket)
     lend(from: ticket, &effects)
     if entries[ticket.place].holder != nil, let claimant = claimant(ticket) { effects.append(.watch(claimant)) }
   }
 
   /// Waits at its place in the wait queues, unless it is the claimant's turn.
-  mutating func waitAgain(_ ticket: Ticket, at place: KeyPlace, hasSlot: Bool, _ effects: inout [Effect]) {
+  mutating func waitAgain(_ ticket: Ticket, at place: KeyPlace, _ effects: inout [Effect]) {
     leavePosition(ticket)
     entries[ticket.place].place = place
-    wait(ticket, hasSlot: hasSlot, &effects)
+    wait(ticket, &effects)
     serve(&effects)
   }
 
@@ -84,9 +84,10 @@ extension KeyTable {
     } while true
   }
 
-  /// Tells a claimant that its turn has come, unless it still waits.
+  /// Tells a claimant that its turn has come, unless it still waits. The group of a member that holds its keys knows it.
   mutating func report(_ ticket: Ticket, _ effects: inout [Effect]) {
     guard let state = state(of: ticket), state != .waiting, let claimant = claimant(ticket) else { return }
+    if state.isHolding, claimant.room != nil { return }
     effects.append(.call(claimant, isAnswered: state.isHolding))
   }
 

@@ -33,15 +33,11 @@ struct Addition {
   var traits: MemberTraits = []
 
   var operations: [AsyncOperation] { members.map(\.operation) }
-
-  func operations(with traits: MemberTraits) -> [AsyncOperation] {
-    self.traits.contains(traits) ? members.filter { $0.traits.contains(traits) }.map(\.operation) : []
-  }
 }
 
 extension GroupEngine.State {
   /// Nil if the group takes no more members.
-  mutating func begin(_ count: Int, in group: GroupOperation, isCancelled: Bool) -> Addition? {
+  mutating func beginAddition(of count: Int, in group: GroupOperation, isCancelled: Bool) -> Addition? {
     if schedule.life.isOver { return nil }
     schedule.wake(group)
     schedule.beginAddition(of: count)
@@ -53,29 +49,28 @@ extension GroupEngine.State {
     return Addition(count: count, policy: errorPolicy, postponesStarts: postponesStarts, forgottenFlows: forgotten)
   }
 
-  /// - Returns: Whether the caller must call ``GroupEngine/offer(_:ready:)``, and whether it must cancel the members.
-  mutating func commit(_ addition: Addition) -> (action: GroupEngine.Action, offers: Bool, isDraining: Bool) {
-    let count = members.count
-    for index in addition.skipped { _ = members.remove(index) }
-    for part in addition.parts { weigh(part) }
-    let skipped = addition.count - addition.members.count
-    progress.add(-skipped)
-    if schedule.life.isGathering { plainMembers += addition.members.lazy.compactMap { $0.operation as? PlainMember } }
-    let offers = addition.traits.contains(.needsKeys) && schedule.needTurn()
-    for (member, traits, priority, flow) in addition.members {
-      if traits.contains(.isCancelled) {
-        schedule.cancelled.append(member)
-      } else if traits.isReady, !offers {
-        let rank = ReadyList.Rank(priority: priority.rawValue, ticket: schedule.ready.makeNumber())
-        schedule.ready.insert(member, rank, of: flow)
+  /// - Returns: Whether the caller must call ``GroupEngine/letArrive(_:ready:)``, and whether it must cancel the members.
+  mutating func endAddition(_ addition: Addition) -> (action: GroupEngine.Action, letsArrive: Bool, isDraining: Bool) {
+    let letsArrive = addition.traits.contains(.needsKeys) && schedule.mayArrive()
+    let action = changeMembers { state in
+      for index in addition.skipped { _ = state.members.remove(index) }
+      for part in addition.parts { state.weigh(part) }
+      let skipped = addition.count - addition.members.count
+      state.progress.add(-skipped)
+      if state.schedule.life.isGathering {
+        state.plainMembers += addition.members.lazy.compactMap { $0.operation as? PlainMember }
       }
+      for (member, traits, priority, flow) in addition.members {
+        if traits.contains(.isCancelled) {
+          state.schedule.cancelled.append(member)
+        } else if traits.isReady, !letsArrive {
+          state.schedule.becameReady(member, priority, of: flow)
+        }
+      }
+      state.schedule.endAddition(skipped: skipped)
+      if addition.postponesStarts { state.schedule.startObstacles -= 1 }
     }
-    schedule.endAddition(skipped: skipped)
-    if addition.postponesStarts { schedule.startObstacles -= 1 }
-    var action = proceed()
-    action.waiters = roomWaiters.take(downTo: members.count, from: count)
-    action.updatesProgress = progress.isFollowed
-    return (action, offers, schedule.isDraining)
+    return (action, letsArrive, schedule.isDraining)
   }
 }
 
@@ -86,7 +81,8 @@ extension GroupEngine {
     // The group's `isCancelled` is set before its members are cancelled. A caller that has read true expects new
     // members to be cancelled. The thread that cancels them skips those that have no place.
     let isCancelled = group.isCancelled
-    guard var addition = state.withLock({ $0.begin(operations.count, in: group, isCancelled: isCancelled) }) else {
+    guard var addition = state.withLock({ $0.beginAddition(of: operations.count, in: group, isCancelled: isCancelled) })
+    else {
       if hasRoom { state.withLock { $0.roomWaiters.endReservation() } }
       for member in makeMembers(operations[...], skipping) { finishUnexecuted(member, skipping, after: group) }
       return
@@ -109,18 +105,19 @@ extension GroupEngine {
     }
     if group.isCancelled { cancelMembers(of: addition) }
     if addition.policy == .cancelDependents { for member in addition.operations { cancelIfDependencyFailed(member) } }
-    let (action, offers, isDraining) = state.withLock { $0.commit(addition) }
+    let (action, letsArrive, isDraining) = state.withLock { $0.endAddition(addition) }
     for member in addition.members where member.traits.isReady {
       moveMember(member.operation, nil, from: member.priority)
     }
     if isDraining { cancelMembers(of: addition) }
-    if offers {
+    if letsArrive {
       let ready = addition.members.filter(\.traits.isReady)
-      offer(addition.operations, ready: Set(ready.map { ObjectIdentifier($0.operation) }))
+      letArrive(addition.operations, ready: Set(ready.map { ObjectIdentifier($0.operation) }))
     }
     carryOut(action)
     if addition.traits.contains(.waits) { watch(isWaiting: true) }
-    for member in addition.operations(with: .hasWaitLimit) { member.startWaitLimit() }
+    if !addition.traits.contains(.hasWaitLimit) { return }
+    for member in addition.members where member.traits.contains(.hasWaitLimit) { member.operation.startWaitLimit() }
   }
 
   private static let batch = 64

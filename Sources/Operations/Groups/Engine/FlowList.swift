@@ -53,22 +53,19 @@ struct FlowList {
     return (flow, place.deadline)
   }
 
-  /// Takes the next member, which executes until ``end(_:)``.
+  /// Takes the next member, which executes until ``finish(_:)``.
   mutating func popFirst() -> (operation: AsyncOperation, rank: ReadyList.Rank)? {
     guard let flow = turns.first, let (rank, member) = flows[flow].members.popFirst() else { return nil }
     ready[ObjectIdentifier(member)] = nil
     ready.giveBackRoom()
-    begin(ObjectIdentifier(member), at: flow)
+    start(ObjectIdentifier(member), at: flow)
     return (member, rank)
   }
 
   /// Counts a member that was taken, with or without a flow.
-  mutating func begin(_ member: ObjectIdentifier, at flow: Int?) {
+  mutating func start(_ member: ObjectIdentifier, at flow: Int?) {
+    guard let flow else { return startWithoutFlow() }
     takenCount += 1
-    guard let flow else {
-      othersServed = takenCount
-      return
-    }
     // A member that gained a dependency meanwhile can be taken twice.
     guard executing.updateValue(flow, forKey: member) == nil else { return }
     flows[flow].executing += 1
@@ -76,9 +73,14 @@ struct FlowList {
     changed(flow)
   }
 
+  mutating func startWithoutFlow() {
+    takenCount += 1
+    othersServed = takenCount
+  }
+
   /// - Returns: The flow of the member, if it has one.
   @discardableResult
-  mutating func end(_ member: ObjectIdentifier) -> Int? {
+  mutating func finish(_ member: ObjectIdentifier) -> Int? {
     if executing.isEmpty { return nil }
     guard let flow = executing.removeValue(forKey: member) else { return nil }
     executing.giveBackRoom()
@@ -88,7 +90,8 @@ struct FlowList {
   }
 
   mutating func takeAll() -> [AsyncOperation] {
-    (ready, turns) = ([:], DeadlineQueue())
+    ready = [:]
+    turns = DeadlineQueue()
     return flows.indices.flatMap { flow in
       flows[flow].turn = nil
       return flows[flow].members.removeAll()
@@ -109,11 +112,11 @@ struct FlowList {
   }
 
   mutating func index(of key: ExclusivityKey) -> Int {
-    let next = flows.nextIndex
-    // Inserts a new index, so that the key is hashed once.
-    let index = { (index: inout Int) in index }(&indices[key, default: next])
-    if index == next { flows.insert(Flow()) }
-    return index
+    if let index = indices[key] { return index }
+    let new = flows.nextIndex
+    indices[key] = new
+    flows.insert(Flow())
+    return new
   }
 
   private mutating func changed(_ flow: Int) {

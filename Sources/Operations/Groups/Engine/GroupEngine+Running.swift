@@ -7,21 +7,23 @@ extension GroupEngine {
   private static let patience = DispatchTimeInterval.milliseconds(20)
 
   /// Starts the members, on the first call only. If `draining` is true, they finish without executing.
-  func begin(_ group: GroupOperation, draining: Bool) {
+  func start(_ group: GroupOperation, draining: Bool) {
     // Members find the work around the group through it.
     if group.core.withLock({ $0.outer })?.core.withLock({ $0.work }) != nil { _ = group.ownWork }
     let plainMembers = state.withLock { exchange(&$0.plainMembers, with: []) }
     for member in plainMembers where !draining { member.adoptChanges() }
     let queue = GroupQueue(of: group)
-    guard let needTurns = state.withLock({ $0.schedule.begin(group, in: queue, draining: draining) }) else { return }
+    guard let membersArrive = state.withLock({ $0.schedule.start(group, in: queue, draining: draining) }) else {
+      return
+    }
     // The thread that cancelled the group may not have cancelled its members yet.
     if draining { drain(by: .cancel) }
     watch()
-    if needTurns {
+    if membersArrive {
       // The members are read last, so that they include ready ones that other threads add meanwhile.
       let ready = state.withLock { $0.schedule.ready.takeAll() }
-      offer(members, ready: Set(ready.map { ObjectIdentifier($0) }))
-      change { $0.offers -= 1 }
+      letArrive(members, ready: Set(ready.map { ObjectIdentifier($0) }))
+      change { $0.arrivals -= 1 }
     }
     let (group, action) = state.withLock { state in
       let group = state.schedule.mayHandOut ? nil : state.schedule.beginTime()
@@ -34,8 +36,8 @@ extension GroupEngine {
 
   /// Adds ready members to the schedule, and lets members with keys wait their turn, in the order of the members.
   /// None of them starts before the last has been added, because it may make another member ready.
-  func offer(_ members: [AsyncOperation], ready: Set<ObjectIdentifier>) {
-    state.withLock { $0.schedule.offers += 1 }
+  func letArrive(_ members: [AsyncOperation], ready: Set<ObjectIdentifier>) {
+    state.withLock { $0.schedule.arrivals += 1 }
     for member in members {
       if ready.contains(ObjectIdentifier(member)) {
         becameReady(member)
@@ -43,7 +45,7 @@ extension GroupEngine {
         member.changeWait { $0.groupDidStart(self) }
       }
     }
-    change { $0.offers -= 1 }
+    change { $0.arrivals -= 1 }
   }
 
   /// A member without keys needs a slot.
@@ -58,22 +60,22 @@ extension GroupEngine {
     carryOut(action)
   }
 
-  func carryOut(_ request: GroupSchedule.RunnerRequest) {
+  func fulfill(_ request: GroupSchedule.RunnerRequest) {
     switch request {
     case .none: return
-    case .addRunner: Trampoline.run { [self] in startMembers() }
+    case .addRunner: Trampoline.run { [self] in startMembersHere() }
     case .watch:
       // A member can finish inside `execute()`, and then continue for long, or wait for the member that is next.
       DispatchQueue.global().asyncAfter(deadline: .now() + GroupEngine.patience) { [weak self] in
         guard let self else { return }
-        carryOut(state.withLock { $0.schedule.endWatch() })
+        fulfill(state.withLock { $0.schedule.endWatch() })
       }
     }
   }
 
   /// Starts a few members that any thread can start, up to one that needs a runner. Until then, the runner stays requested,
   /// so that no other thread starts members.
-  private func startMembers() {
+  private func startMembersHere() {
     var runner: GroupRunner?
     while Trampoline.hasTime {
       guard let member = state.withLock({ $0.schedule.nextForRequestedRunner() }) else { return }
@@ -81,12 +83,12 @@ extension GroupEngine {
       let (next, group) = state.withLock { ($0.schedule.take(member), $0.schedule.beginTime()) }
       group?.startDeadline()
       guard let next else { break }
-      carryOut(next.runner)
+      fulfill(next.runner)
       guard prepare(next) else { continue }
       runner = runner ?? makeRunner()
-      if let runner { start(next, by: runner) }
+      if let runner { startMember(next, by: runner) }
     }
-    addToQueue { [self] in work(as: $0) }
+    addToQueue { [self] in startMembers(as: $0) }
   }
 
   private func makeRunner() -> GroupRunner? {
@@ -100,7 +102,7 @@ extension GroupEngine {
     runner.continueOperation(at: quality) { body(runner) }
   }
 
-  private func work(as runner: GroupRunner) {
+  private func startMembers(as runner: GroupRunner) {
     let request = runner.run {
       for count in 0..<GroupEngine.quantum {
         let (next, isDraining, group) = state.withLock { state in
@@ -110,26 +112,27 @@ extension GroupEngine {
         group?.startDeadline()
         guard let next else { return GroupSchedule.RunnerRequest.none }
         let member = next.member
-        carryOut(next.runner)
+        fulfill(next.runner)
         guard prepare(next) else { continue }
         // The thread that cancels all members may not have reached this one.
         if isDraining { member.cancel(nil, in: self) { $0 != .executing } }
         let quality = member.qualityOfService
         if quality == .default {
-          runner.run(member) { start(next, by: runner) }
+          runner.run(member) { startMember(next, by: runner) }
         } else {
           // A work item of its own, so that the system applies the quality of service.
-          addToQueue(quality: quality) { [self] in start(next, by: $0) }
+          addToQueue(quality: quality) { [self] in startMember(next, by: $0) }
         }
       }
       return state.withLock { $0.schedule.requestRunner() }
     }
-    carryOut(request)
+    fulfill(request)
   }
 
   /// Returns false if the member has a lower priority now, and was put back.
   private func prepare(_ next: GroupSchedule.HandOut) -> Bool {
     (next.member as? PlainMember)?.adoptChanges()
+    if next.keys != nil { next.member.noteKeyWait() }
     guard let rank = next.rank else { return true }
     // Read without the lock, because a subclass can override it.
     let priority = next.member.queuePriority.rawValue
@@ -138,7 +141,7 @@ extension GroupEngine {
     return false
   }
 
-  private func start(_ next: GroupSchedule.HandOut, by runner: GroupRunner) {
+  private func startMember(_ next: GroupSchedule.HandOut, by runner: GroupRunner) {
     if next.member.startInPlace(by: runner, number: next.rank?.ticket, hasSlot: next.hasSlot) { return }
     guard let keys = next.keys else { return next.hasSlot ? releaseSlot(of: next.member) : () }
     leave(keys, of: next.member, forGood: false, unlessHeld: false)
@@ -151,12 +154,12 @@ extension GroupEngine {
 
   // MARK: Finishing members and the group
 
-  /// Lets the group process the result of a member, one at a time, before the member closes.
-  func process(_ member: AsyncOperation) {
+  /// Collects the result of a member, one at a time, before the member closes.
+  func collect(_ member: AsyncOperation) {
     let (group, isFirst) = state.withLock { state in
       // A member can expire before the group starts.
       let group = state.schedule.life.isGathering ? owner : state.schedule.life.group
-      return (group, group != nil && state.schedule.beginProcessing(member))
+      return (group, group != nil && state.schedule.beginCollecting(member))
     }
     // A member may finish after the group has been deallocated.
     guard let group else { return member.close() }
@@ -164,7 +167,7 @@ extension GroupEngine {
     var batch = [member]
     while !batch.isEmpty {
       for member in batch {
-        withAutoreleasePool { group.process(member) }
+        withAutoreleasePool { group.collect(member) }
         member.close()
       }
       batch = state.withLock { $0.schedule.takeWaitingResults() }
@@ -179,37 +182,51 @@ extension GroupEngine {
     workContinues(after: end, of: member)
     let (id, index) = (ObjectIdentifier(member), end.membership?.index ?? 0)
     let action = state.withLock { state in
-      guard state.schedule.life.isRunning || state.schedule.life.isGathering else { return Action() }
-      if end.announcesSlot { state.schedule.returningSlots -= 1 }
-      if end.ownsSlot { state.schedule.ready.returnSlot(of: id) }
-      // It was cancelled when its pause was over.
-      if end.extras?.pause != nil { state.schedule.ready.remove(id) }
-      let count = state.members.count
-      // The caller has another reference, so nothing is released under the lock.
-      _ = state.members.remove(index)
-      state.schedule.resultWasProcessed()
-      state.progress.complete(member)
-      var action = state.proceed(takenNext: takenNext)
-      action.waiters = state.roomWaiters.take(downTo: state.members.count, from: count)
-      action.updatesProgress = state.progress.isFollowed
-      return action
+      state.removeMember(takenNext: takenNext) { state in
+        if end.announcesSlot { state.schedule.returningSlots -= 1 }
+        if end.ownsSlot { state.schedule.ready.returnSlot(of: id) }
+        // It was cancelled when its pause was over.
+        if end.extras?.pause != nil { state.schedule.ready.remove(id) }
+        // The caller has another reference, so nothing is released under the lock.
+        _ = state.members.remove(index)
+        state.progress.complete(id)
+      }
     }
     carryOut(action)
   }
 
   func carryOut(_ action: Action) {
-    if let room = action.filledRoom { KeyRegistry.change { $0.close(room.place, &$1) } }
     if !action.keyEffects.isEmpty { KeyRegistry.perform(action.keyEffects) }
-    carryOut(action.runner)
+    fulfill(action.runner)
     for waiter in action.waiters { waiter() }
     if action.updatesProgress { updateProgress() }
     switch action.outcome {
     // The caller releases the action, and with it the group, without a lock.
-    case .proceed, .release: return
+    case .none, .release: return
     case .end(let life):
       withExtendedLifetime(state.withLock { $0.schedule.takeStaleEntries() }) {}
       workDidEnd()
       if let group = life.group { Trampoline.run { group.finishNow() } }
     }
+  }
+}
+
+extension GroupEngine.State {
+  /// Removes a finished member, as `change` does, and continues with the others.
+  mutating func removeMember(takenNext: Bool, _ change: (inout Self) -> Void) -> GroupEngine.Action {
+    if schedule.hasEnded { return GroupEngine.Action() }
+    return changeMembers(takenNext: takenNext) { state in
+      change(&state)
+      state.schedule.memberWasRemoved()
+    }
+  }
+
+  mutating func changeMembers(takenNext: Bool = false, _ change: (inout Self) -> Void) -> GroupEngine.Action {
+    let count = memberCount
+    change(&self)
+    var action = proceed(takenNext: takenNext)
+    action.waiters = roomWaiters.take(downTo: memberCount, from: count)
+    action.updatesProgress = progress.isFollowed
+    return action
   }
 }

@@ -10,6 +10,8 @@ final class GroupEngine: @unchecked Sendable {
     /// Nil if no member has waited for keys.
     var room: GroupRoom?
     var members = NumberedList<AsyncOperation>()
+    /// The slots without operations, which count as members.
+    var slots = NumberedList<GroupSlot>()
     /// The plain Foundation members of a group that has not started, which do not report when they gain a dependency.
     var plainMembers: [PlainMember] = []
     var progress = GroupProgress()
@@ -23,6 +25,8 @@ final class GroupEngine: @unchecked Sendable {
     var undrainedWork = 1
     var drainWaiters = NumberedList<Waiter>()
 
+    var memberCount: Int { members.count + slots.count }
+
     /// Whether any thread can start the group: this takes little time, finishes nothing, and calls no code of the user.
     var startsAnywhere: Bool { 1...16 ~= members.count && plainMembers.isEmpty }
 
@@ -32,7 +36,7 @@ final class GroupEngine: @unchecked Sendable {
     }
 
     mutating func hasRoom(below count: Int, isAdding: Bool) -> Bool {
-      roomWaiters.hasRoom(below: count, of: members.count, isAdding: isAdding)
+      roomWaiters.hasRoom(below: count, of: memberCount, isAdding: isAdding)
     }
 
     mutating func weigh(_ part: MemberPart) { if members.contains(part.index) { progress.weigh(part) } }
@@ -41,10 +45,8 @@ final class GroupEngine: @unchecked Sendable {
   /// What the caller must do after releasing the lock.
   struct Action {
     var keyEffects: [KeyTable.Effect] = []
-    /// Others may pass the members that wait for their keys.
-    var filledRoom: GroupRoom?
     var runner = GroupSchedule.RunnerRequest.none
-    var outcome = GroupSchedule.Outcome.proceed
+    var outcome = GroupSchedule.Outcome.none
     var waiters: [Waiter] = []
     var updatesProgress = false
   }
@@ -52,13 +54,13 @@ final class GroupEngine: @unchecked Sendable {
   let state = Locked(State())
   let isReleasing = Atomic(false)
   /// A subclass may need all results. `GroupOperation` itself needs only errors.
-  let processesAll: Bool
+  let collectsAll: Bool
   /// Written once, before another thread can access the engine.
   weak var owner: GroupOperation?
 
-  init(processesAll: Bool) { self.processesAll = processesAll }
+  init(collectsAll: Bool) { self.collectsAll = collectsAll }
 
-  var members: [AsyncOperation] { state.withLock { $0.members.elements } }
+  var members: [AsyncOperation] { readMembers() }
 
   var isFinishRequested: Bool { state.withLock { $0.schedule.endRequest >= .finish } }
 
@@ -106,7 +108,9 @@ final class GroupEngine: @unchecked Sendable {
       if case .ended = state.schedule.life { return nil }
       // Keeps all references until the lock has been released.
       let former = state
-      (state.members, state.plainMembers, state.progress) = (NumberedList(), [], GroupProgress())
+      state.members = NumberedList()
+      state.plainMembers = []
+      state.progress = GroupProgress()
       state.schedule.disband()
       return former
     }
@@ -122,10 +126,7 @@ final class GroupEngine: @unchecked Sendable {
   func addObservers(_ observers: [OperationObserver], toPresent: Bool) {
     var rest = [self]
     while let engine = rest.popLast() {
-      let members = engine.state.withLock { state in
-        state.memberObservers += observers
-        return state.members.elements
-      }
+      let members = engine.readMembers { $0.memberObservers += observers }
       if toPresent { for member in members { member.addObservers(observers) } }
       rest += members.compactMap(\.engineOfMembers)
     }
@@ -133,7 +134,8 @@ final class GroupEngine: @unchecked Sendable {
 
   // MARK: Events of members
 
-  /// Moves a member to its priority, unless it has its place by that. Who changed it before the member had a place did not.
+  /// Moves a ready member to its priority, unless that is the former one. Called when the member has its place, because a
+  /// change before that has found none.
   func moveMember(_ member: AsyncOperation, _ keys: KeyRequest?, from former: Operation.QueuePriority? = nil) {
     let priority = member.queuePriority
     if priority == former { return }

@@ -9,7 +9,7 @@ final class GroupRoom: Sendable {
 
   var place: KeyPlace { .group(ObjectIdentifier(self)) }
 
-  /// If this is true, others wait behind the member until it is false.
+  /// Whether the group has a slot. If so, others wait behind the member until ``change(to:)`` reports that it has none.
   var isLeft: Bool {
     let (_, former) = state.compareExchange(expected: Self.left, desired: Self.awaited, ordering: .relaxed)
     return former != Self.full
@@ -27,10 +27,13 @@ extension GroupEngine.State {
   /// Lets members that have been called take their keys, requests a runner, and ends the group if it is done. Called after
   /// each change of the schedule.
   mutating func proceed(takenNext: Bool = false) -> GroupEngine.Action {
-    if schedule.mayTakeKeys { return changeKeys(takenNext: takenNext) { _, _, _ in } }
+    if let room, room.change(to: schedule.spareSlots > 0) {
+      return changeKeys(takenNext: takenNext) { _, table, effects in table.close(room.place, &effects) }
+    }
+    if schedule.hasSlotForCalled { return changeKeys(takenNext: takenNext) { _, _, _ in } }
     var action = GroupEngine.Action()
-    if let room, room.change(to: schedule.hasRoomForMore) { action.filledRoom = room }
-    (action.runner, action.outcome) = (schedule.requestRunner(takenNext: takenNext), schedule.endIfDone())
+    action.runner = schedule.requestRunner(takenNext: takenNext)
+    action.outcome = schedule.endIfDone()
     return action
   }
 
@@ -44,8 +47,19 @@ extension GroupEngine.State {
       answerCalls(&table, &effects)
     }
     var action = proceed(takenNext: takenNext)
-    action.keyEffects = effects
+    action.keyEffects = action.keyEffects.isEmpty ? effects : effects + action.keyEffects
     return action
+  }
+
+  /// Makes a change, in which members whose turn comes take their keys with the spare slots.
+  mutating func givingSlots(of room: GroupRoom, _ table: inout KeyTable, _ change: (inout KeyTable) -> Void) {
+    let free = schedule.givesSlotsWithKeys ? schedule.spareSlots : 0
+    table.slots = (room.place, free, [])
+    change(&table)
+    let takers = exchange(&table.slots, with: (.started, 0, [])).takers
+    for case let keys as KeyRequest in takers {
+      if let member = keys.operation { schedule.grantSlot(to: member, keys) }
+    }
   }
 
   /// Answers the calls of members of this group, and those that they cause.
@@ -59,29 +73,18 @@ extension GroupEngine.State {
           continue
         }
         effects[done] = .call(keys, isAnswered: true)
-        if schedule.hasSlotForMore {
-          take(keys, &table, &effects)
-        } else if let ticket = keys.ticket, table.state(of: ticket)?.isCalled == true {
-          schedule.call(keys, table.entries[ticket.place].rank.priority)
-          called.append(keys)
-        }
+        guard let entry = keys.ticket.flatMap({ table[$0] }), entry.state.isCalled else { continue }
+        schedule.called.insert(keys, ReadyList.Rank(priority: entry.rank.priority, ticket: entry.number))
+        called.append(keys)
       }
-      schedule.grantBeforeCalled()
       if let keys = schedule.popCalled() {
-        take(keys, &table, &effects)
+        givingSlots(of: room, &table) { $0.answer(keys, hasSlot: true, &effects) }
       } else if let keys = called.popLast() {
-        table.answer(keys, hasSlot: false, &effects)
-      } else if room.change(to: schedule.hasRoomForMore) {
-        table.close(room.place, &effects)
+        givingSlots(of: room, &table) { $0.answer(keys, hasSlot: false, &effects) }
       } else {
         return
       }
     }
-  }
-
-  private mutating func take(_ keys: KeyRequest, _ table: inout KeyTable, _ effects: inout [KeyTable.Effect]) {
-    table.answer(keys, hasSlot: true, &effects)
-    if table.state(of: keys) == .holding, let member = keys.operation { schedule.grantSlot(to: member, keys) }
   }
 }
 
@@ -96,15 +99,15 @@ extension GroupEngine {
     let flow = member.flow
     let isMoved = keys.arrive(member) { priority in
       changeKeys { state, table, effects in
-        if state.schedule.hasEnded || keys.place != nil || table.state(of: keys)?.isHolding == true { return }
+        if state.schedule.hasEnded || table.state(of: keys)?.isHolding == true { return }
         let room = state.room ?? GroupRoom()
-        (state.room, keys.room, keys.flow) = (room, room, flow)
-        _ = room.change(to: state.schedule.hasRoomForMore)
-        keys.number = keys.number ?? state.schedule.ready.makeNumber()
-        keys.enter(&table, at: room.place, priority, hasSlot: state.schedule.hasSlotForMore, &effects)
-        guard let keyState = table.state(of: keys) else { return }
-        if keyState == .holding { state.schedule.grantSlot(to: member, keys) }
-        if keyState.isCalled { effects.append(.call(keys, isAnswered: false)) }
+        state.room = room
+        keys.room = room
+        _ = room.change(to: state.schedule.spareSlots > 0)
+        if let flow { state.schedule.keyedFlows[ObjectIdentifier(member)] = flow }
+        let number = state.schedule.ready.makeNumber()
+        state.givingSlots(of: room, &table) { keys.enter(&$0, at: room.place, priority, number: number, &effects) }
+        if table.state(of: keys)?.isCalled == true { effects.append(.call(keys, isAnswered: false)) }
       }
     }
     if isMoved { moveMember(member, keys) }
@@ -124,14 +127,21 @@ extension GroupEngine {
   /// A member leaves the wait queues, or its keys and the slot that it has with them.
   func leave(_ keys: KeyRequest, of member: AsyncOperation, forGood: Bool, unlessHeld: Bool) {
     changeKeys { state, table, effects in
-      state.schedule.leaveCalled(keys)
+      guard let room = state.room else {
+        return keys.leave(&table, forGood: forGood, unlessHeld: unlessHeld, &effects)
+      }
+      _ = state.schedule.called.remove(ObjectIdentifier(keys))
       let keyState = table.state(of: keys)
       if !unlessHeld, keyState == .holding || keyState == .replaced {
         state.schedule.ready.returnSlot(of: ObjectIdentifier(member))
-        while let next = state.schedule.popCalled(), !table.recall(next) {}
-        _ = state.room?.change(to: state.schedule.hasRoomForMore)
+        // A member that waits for the keys may come before the ready ones.
+        while state.schedule.isCalledNext, let next = state.schedule.popCalled(), !table.recall(next) {}
+        _ = room.change(to: state.schedule.spareSlots > 0)
       }
-      keys.leave(&table, forGood: forGood, unlessHeld: unlessHeld, &effects)
+      if forGood { state.schedule.takeKeyedFlow(of: member) }
+      state.givingSlots(of: room, &table) {
+        keys.leave(&$0, forGood: forGood, unlessHeld: unlessHeld, &effects)
+      }
     }
   }
 

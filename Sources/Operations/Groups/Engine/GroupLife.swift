@@ -2,8 +2,8 @@ import Foundation
 
 extension GroupSchedule {
   enum Life {
-    /// Members with keys wait their turn from the start of the group.
-    case gathering(needTurns: Bool)
+    /// Whether the members arrive in their order when the group starts, because some have keys or a new priority.
+    case gathering(membersArrive: Bool)
     /// No runner has taken a member yet, so the time of the group has not begun.
     case starting(GroupOperation, GroupQueue)
     case running(GroupOperation, GroupQueue)
@@ -64,7 +64,7 @@ extension GroupSchedule {
   }
 
   enum Outcome {
-    case proceed
+    case none
     /// The caller must finish the group of this life.
     case end(Life)
     /// The caller must release the group. It is open and has no members, or it has finished before executing members.

@@ -3,7 +3,7 @@ import Foundation
 /// Decides which member of a group runs next, and when the group finishes. A member uses a *slot* from the time it is
 /// handed out until it finishes or releases the slot. A *runner* is a work item that takes members one by one.
 struct GroupSchedule {
-  private(set) var life = Life.gathering(needTurns: false)
+  private(set) var life = Life.gathering(membersArrive: false)
   private(set) var openness = Openness.none
   private(set) var endRequest = EndRequest.none
   /// The number of members whose results have not been processed.
@@ -12,7 +12,9 @@ struct GroupSchedule {
   private(set) var additions = 0
   var ready = ReadyList()
   /// The members that have been called, and need a slot to take their keys.
-  var called = DeadlineQueue<ReadyList.Rank, KeyRequest>()
+  var called = RankedList<KeyRequest>()
+  /// The flows of members that wait for their keys. The members retain them.
+  var keyedFlows: [ObjectIdentifier: ExclusivityKey] = [:]
   /// The members that have a slot, and their keys with it, and wait for a runner to start them.
   var granted = ArrayDeque<HandOut>()
   /// The cancelled members that wait to be started. They finish at once, so neither the limit nor a suspension applies.
@@ -22,7 +24,7 @@ struct GroupSchedule {
   /// The number of calls that add members before any of them starts, or takes a slot with its keys.
   var startObstacles = 0
   /// The number of calls that let several members arrive, and take their keys, before any member starts.
-  var offers = 0
+  var arrivals = 0
   var isRunnerRequested = false
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
   private(set) var isRunnerWatched = false
@@ -45,32 +47,28 @@ struct GroupSchedule {
 
   private var hasNoMembers: Bool { unfinishedMembers == 0 && additions == 0 }
 
-  private var hasNoneReady: Bool { ready.isEmpty && called.count == 0 && granted.isEmpty && cancelled.isEmpty }
-
-  var maySlotsBeTaken: Bool { life.isRunning && startObstacles == 0 && !isSuspended }
-
-  @inline(__always) var hasRoom: Bool { maySlotsBeTaken && (limit < 0 || ready.slotsTaken < limit) }
+  private var hasNoneReady: Bool { ready.isEmpty && called.isEmpty && granted.isEmpty && cancelled.isEmpty }
 
   @inline(__always)  // Otherwise each call would copy the schedule. The same applies to the other inlined getters.
   var mayHandOut: Bool {
-    if startObstacles > 0 || offers > 0 { return false }
-    return !granted.isEmpty || !cancelled.isEmpty || (!ready.isEmpty && (isDraining || hasRoom))
+    if startObstacles > 0 || arrivals > 0 { return false }
+    return !granted.isEmpty || !cancelled.isEmpty || (!ready.isEmpty && (isDraining || freeSlots > 0))
   }
 
   private mutating func stopAwaitingMember() { if openness == .untilFirstMember { openness = .none } }
 
   // MARK: The life of the group
 
-  /// Begins to start the group, until ``endAddition(skipped:)``. Returns whether members have keys, so that none starts
-  /// during the offer. Nil if the group has been started before.
-  mutating func begin(_ group: GroupOperation, in queue: GroupQueue, draining: Bool) -> Bool? {
-    guard case .gathering(let needTurns) = life else { return nil }
+  /// Starts the group, which does not end before ``endAddition(skipped:)``. Returns whether the members arrive now, so that
+  /// none starts meanwhile. Nil if the group has been started before.
+  mutating func start(_ group: GroupOperation, in queue: GroupQueue, draining: Bool) -> Bool? {
+    guard case .gathering(let membersArrive) = life else { return nil }
     life = draining ? .running(group, queue) : .starting(group, queue)
     if draining { request(.drain) }
-    if needTurns { offers += 1 }
+    if membersArrive { arrivals += 1 }
     if isSuspended, hasNoMembers, openness == .none { openness = .untilFirstMember }
     additions += 1
-    return needTurns
+    return membersArrive
   }
 
   /// - Returns: The group whose time begins, on the first call only.
@@ -115,10 +113,10 @@ struct GroupSchedule {
   /// Ends the life of a group without members that is not open, or the engine's hold on an open or an abandoned one.
   mutating func endIfDone() -> Outcome {
     guard life.isRunning, hasNoMembers, waitingResults == nil else {
-      return orphanIfOnlyExecuting().map { .release($0) } ?? .proceed
+      return orphanIfOnlyExecuting().map { .release($0) } ?? .none
     }
     if isOpen {
-      guard case .running(let group, let queue) = life, ready.slotsTaken == 0 else { return .proceed }
+      guard case .running(let group, let queue) = life, ready.slotsTaken == 0 else { return .none }
       life = .idle(queue)
       return .release(group)
     }
@@ -145,10 +143,10 @@ struct GroupSchedule {
     additions -= 1
   }
 
-  /// - Returns: Whether the member waits its turn now. Otherwise it does so when the group starts.
-  mutating func needTurn() -> Bool {
+  /// - Returns: Whether members arrive now. Otherwise all arrive when the group starts.
+  mutating func mayArrive() -> Bool {
     guard life.isGathering else { return true }
-    life = .gathering(needTurns: true)
+    life = .gathering(membersArrive: true)
     return false
   }
 
@@ -179,8 +177,8 @@ struct GroupSchedule {
   }
 
   mutating func move(_ member: AsyncOperation, _ keys: KeyRequest?, to priority: Operation.QueuePriority) {
-    guard needTurn() else { return }
-    if let keys { if leaveCalled(keys) { call(keys, priority.rawValue) } } else { ready.move(member, to: priority) }
+    guard mayArrive() else { return }
+    if let keys { called.move(keys, to: priority) } else { ready.move(member, to: priority) }
   }
 
   // MARK: Running members
@@ -225,7 +223,7 @@ struct GroupSchedule {
       ready.slotsTaken += 1
       next = HandOut(member: member, rank: rank)
     }
-    // The observers of a cancelled member are called before the last slot is used, and not beside its member.
+    // With one slot left, a cancelled member requests no runner, which would take another member beside its observers.
     if next?.hasSlot == true || limit < 0 || ready.slotsTaken + 1 < limit { next?.runner = requestRunner() }
     return next
   }
@@ -233,7 +231,7 @@ struct GroupSchedule {
   // MARK: Processing results
 
   /// - Returns: Whether the caller must process the result. Otherwise the thread that processes results takes it as well.
-  mutating func beginProcessing(_ member: AsyncOperation) -> Bool {
+  mutating func beginCollecting(_ member: AsyncOperation) -> Bool {
     let isFirst = waitingResults == nil
     if isFirst { waitingResults = [] } else { waitingResults?.append(member) }
     return isFirst
@@ -246,5 +244,5 @@ struct GroupSchedule {
     return results
   }
 
-  mutating func resultWasProcessed() { unfinishedMembers -= 1 }
+  mutating func memberWasRemoved() { unfinishedMembers -= 1 }
 }

@@ -1,42 +1,29 @@
 /// Which ready members get the free slots.
 extension GroupSchedule {
-  private var freeSlots: Int { limit < 0 ? .max : max(limit - ready.slotsTaken, 0) }
+  private var givesSlots: Bool { life.isRunning && !isSuspended }
 
-  /// Whether a slot is left when all members that wait for no more than a slot have one.
-  var hasRoomForMore: Bool { life.isRunning && !isSuspended && freeSlots > ready.count + called.count }
+  @inline(__always) var freeSlots: Int { !givesSlots ? 0 : limit < 0 ? .max : max(limit - ready.slotsTaken, 0) }
 
-  var hasSlotForMore: Bool { maySlotsBeTaken && !isDraining && hasRoomForMore }
+  /// The slots that are left when all members that wait for no more than a slot have one. Negative if there are too few.
+  var spareSlots: Int { freeSlots - ready.count - called.count }
 
   // MARK: Members with keys
 
-  /// A member needs a slot to take its keys.
-  mutating func call(_ keys: KeyRequest, _ priority: Int) {
-    if let number = keys.number {
-      keys.place = called.add(keys, at: ReadyList.Rank(priority: priority, ticket: number))
-    }
+  /// Whether a member with keys may be given a slot, if there is one. It needs none while the group drains.
+  var givesSlotsWithKeys: Bool { startObstacles == 0 && !isDraining }
+
+  @inline(__always) var hasSlotForCalled: Bool { !called.isEmpty && givesSlotsWithKeys && freeSlots > 0 }
+
+  /// Whether a member that has been called comes before all ready ones, and there is a slot for it.
+  var isCalledNext: Bool {
+    guard hasSlotForCalled, let first = called.firstRank else { return false }
+    return ready.firstRank.map { first < $0 } ?? true
   }
 
-  @discardableResult
-  mutating func leaveCalled(_ keys: KeyRequest) -> Bool {
-    guard let place = keys.place.take() else { return false }
-    _ = called.remove(place)
-    return true
-  }
-
-  @inline(__always) var mayTakeKeys: Bool { called.count > 0 && hasRoom && !isDraining }
-
-  private var isCalledNext: Bool {
-    called.earliest.map { first in ready.firstRank.map { first < $0 } ?? true } ?? false
-  }
-
-  /// Gives the free slots to the ready members that come before the first one that has been called.
-  mutating func grantBeforeCalled() { while mayTakeKeys, !isCalledNext { grantFirst() } }
-
-  /// Returns the first member that has been called, if it comes next and there is a slot for it.
+  /// Returns the first member that has been called, if there is a slot for it when those before it have theirs.
   mutating func popCalled() -> KeyRequest? {
-    guard mayTakeKeys, isCalledNext, let (_, keys) = called.popFirst() else { return nil }
-    keys.place = nil
-    return keys
+    while hasSlotForCalled, !isCalledNext { grantFirst() }
+    return hasSlotForCalled ? called.popFirst()?.element : nil
   }
 
   private mutating func grantFirst() {
@@ -48,20 +35,34 @@ extension GroupSchedule {
   /// Gives a slot to a member that has taken its keys.
   mutating func grantSlot(to member: AsyncOperation, _ keys: KeyRequest) {
     ready.slotsTaken += 1
-    let flow = keys.flow.map { ready.flows.index(of: $0) }
-    ready.flows.begin(ObjectIdentifier(member), at: flow)
+    let index = takeKeyedFlow(of: member).map { ready.flows.index(of: $0) }
+    ready.flows.start(ObjectIdentifier(member), at: index)
     granted.append(HandOut(member: member, keys: keys))
+  }
+
+  @discardableResult
+  mutating func takeKeyedFlow(of member: AsyncOperation) -> ExclusivityKey? {
+    keyedFlows.isEmpty ? nil : keyedFlows.removeValue(forKey: ObjectIdentifier(member))
   }
 
   // MARK: Members without keys
 
+  /// Gives a spare slot to a new member. Returns whether there is one.
+  mutating func takeSpareSlot() -> Bool {
+    guard spareSlots > 0, startObstacles == 0, arrivals == 0, !isDraining else { return false }
+    beginAddition(of: 1)
+    endAddition()
+    ready.slotsTaken += 1
+    ready.flows.startWithoutFlow()
+    return true
+  }
+
   /// Gives the free slots to the first ready members. Returns whether a member that waits for no more than a slot has one,
   /// or will have one that is being returned.
   mutating func giveSlot(to member: AsyncOperation, _ keys: KeyRequest? = nil) -> Bool {
-    let maySlotsBeGiven = life.isRunning && !isSuspended
-    while maySlotsBeGiven, freeSlots > called.count, !ready.isEmpty { grantFirst() }
-    guard keys.map({ $0.place != nil }) ?? ready.contains(member) else { return true }
-    return maySlotsBeGiven && freeSlots >= ready.count + called.count - returningSlots
+    while freeSlots > called.count, !ready.isEmpty { grantFirst() }
+    guard keys.map({ called.contains($0) }) ?? ready.contains(member) else { return true }
+    return givesSlots && spareSlots >= -returningSlots
   }
 
   /// Takes back the slots that are not taken with keys, and that no runner has taken yet.

@@ -39,12 +39,15 @@ struct RoomWaiters {
   mutating func remove(ticket: Int, below count: Int) -> Waiter? {
     defer {
       if watching[count]?.isEmpty == true { watching[count] = nil }
-      if adding[count]?.isEmpty == true { (adding[count], order[count]) = (nil, nil) }
+      if adding[count]?.isEmpty == true {
+        adding[count] = nil
+        order[count] = nil
+      }
     }
     return watching[count]?.removeValue(forKey: ticket) ?? adding[count]?.removeValue(forKey: ticket)
   }
 
-  /// Returns the tasks for which there is room. Below larger numbers than the two counts, there was room before.
+  /// Returns the tasks for which there is room now. Tasks that wait below a larger number than `previous` had room before.
   mutating func take(downTo members: Int, from previous: Int) -> [Waiter] {
     if isEmpty || members >= previous { return [] }
     var taken: [Waiter] = []
@@ -64,8 +67,11 @@ struct RoomWaiters {
   mutating func end() -> [Waiter] {
     // These tasks are about to add their members, which finish unexecuted.
     reserved += adding.values.reduce(0) { $0 + $1.count }
-    defer { (watching, adding, order) = ([:], [:], [:]) }
-    return [watching, adding].flatMap { $0.values.flatMap(\.values) }
+    let waiters = [watching, adding].flatMap { $0.values.flatMap(\.values) }
+    watching = [:]
+    adding = [:]
+    order = [:]
+    return waiters
   }
 }
 

@@ -24,6 +24,7 @@ struct InnerOutcome<Output: Sendable>: Sendable {
     let primary = AggregateError(group.failures).primary
     // Drops the group's name, which is the name of the enclosing operation.
     let failure = OperationFailure(path: Array(primary.path.dropFirst()), error: primary.error)
-    (self.result, self.failures) = (.failure(primary.error), FailureReport(failures: [failure]))
+    result = .failure(primary.error)
+    failures = FailureReport(failures: [failure])
   }
 }

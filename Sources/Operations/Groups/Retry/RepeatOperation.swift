@@ -42,7 +42,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
 
   public override func execute() {
     keepPlace()
-    begin(iteration: 1)
+    iterate(1)
   }
 
   /// Finishes if the operation backs off. Otherwise it finishes after the running operation, which is cancelled.
@@ -50,7 +50,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
 
   override func prepareToFinish() { _ = core.withLock { _ in plan.take() } }
 
-  private func begin(iteration: Int) {
+  private func iterate(_ iteration: Int) {
     guard !isCancelled, let plan = core.withLock({ _ in self.plan }) else { return finish() }
     let operation = call(in: plan.context) { plan.make(iteration) }
     guard let operation else { return finish() }
@@ -70,7 +70,7 @@ public final class RepeatOperation: AsyncOperation, @unchecked Sendable {
     }
     let delay = backoff.delay(after: iteration)
     `continue`(behind: outcome.inner, after: delay, before: "iteration \(iteration + 1)") {
-      self.begin(iteration: iteration + 1)
+      self.iterate(iteration + 1)
     }
   }
 }

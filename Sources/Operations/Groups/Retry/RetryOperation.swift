@@ -44,8 +44,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
 
   private typealias Outcome = Result<Output, any Error>
   private typealias Decide = @Sendable (_ result: Outcome, _ attempt: Int) -> RetryDecision
-  private typealias Begin = @Sendable (_ retry: RetryOperation, _ attempt: Int, _ context: TaskContext?) -> Void
-  private typealias Plan = (decide: Decide, begin: Begin)
+  private typealias Start = @Sendable (_ retry: RetryOperation, _ attempt: Int, _ context: TaskContext?) -> Void
+  private typealias Plan = (decide: Decide, start: Start)
 
   /// Creates an operation that makes up to `attempts` attempts, each of which is a function.
   ///
@@ -146,7 +146,7 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     _ decide: @escaping Decide,
     _ origin: EventOrigin,
     isOfFunctions: Bool = false,
-    _ begin: @escaping Begin
+    _ start: @escaping Start
   ) {
     if attempts < 1 {
       let problem = "A RetryOperation cannot try \(attempts) times: give it 1 attempt or more."
@@ -155,11 +155,11 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     self.attempts = attempts
     self.backoff = backoff
     self.isOfFunctions = isOfFunctions
-    plan = (decide, begin)
+    plan = (decide, start)
     super.init(in: isOfFunctions ? TaskContext() : TaskContext(reusable: ()))
   }
 
-  private static func running(_ make: @escaping @Sendable (Int) throws -> AnyOutputOperation<Output>) -> Begin {
+  private static func running(_ make: @escaping @Sendable (Int) throws -> AnyOutputOperation<Output>) -> Start {
     { retry, number, context in
       switch retry.call(in: context, { Result { try make(number) } }) {
       case .success(let attempt):
@@ -217,8 +217,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
   }
 
   private func attempt(_ number: Int, in context: TaskContext?) {
-    guard !isCancelled, let begin = core.withLock({ _ in plan?.begin }) else { return stop() }
-    begin(self, number, context)
+    guard !isCancelled, let start = core.withLock({ _ in plan?.start }) else { return stop() }
+    start(self, number, context)
   }
 
   /// Without a context, the current task has the task-local values.

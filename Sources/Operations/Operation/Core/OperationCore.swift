@@ -89,7 +89,11 @@ import Foundation
   var trace: [OperationFollower] { extras?.trace ?? [] }
 
   /// Nil if the operation has no keys, or has ended.
-  var keys: KeyRequest? { work as? KeyRequest }
+  var keys: KeyRequest? {
+    // Each event reads the keys. A checked cast would call the runtime.
+    guard let work, type(of: work) == KeyRequest.self else { return nil }
+    return unsafe unsafeDowncast(work, to: KeyRequest.self)
+  }
 
   mutating func makeWork() -> Work {
     if let work { return work }
@@ -191,7 +195,7 @@ import Foundation
   /// The engine that processes the result before anything that waits for the operation starts.
   var engineToProcess: GroupEngine? {
     guard let engine = runner?.engine else { return nil }
-    return engine.processesAll || lifecycle.hasFailed || lifecycle.isCancelled ? engine : nil
+    return engine.collectsAll || lifecycle.hasFailed || lifecycle.isCancelled ? engine : nil
   }
 
   private var mustWait: Bool { !isSatisfied && !lifecycle.isCancelled }
