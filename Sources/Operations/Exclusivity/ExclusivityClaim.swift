@@ -189,7 +189,7 @@ extension [KeyClaim] {
   }
 
   /// The mistake that keeps a claimant from ever taking the keys, after the name of the claimant.
-  var obstacle: String? { lazy.compactMap(\.obstacle).first }
+  var obstacle: String? { first { $0.obstacle != nil }?.obstacle }
 }
 
 extension KeyClaim {

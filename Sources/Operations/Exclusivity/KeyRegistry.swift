@@ -17,7 +17,6 @@ enum KeyRegistry {
 
   static func withLock<Result>(_ body: () -> Result) -> Result { table.withLock { _ in body() } }
 
-  /// Lets a task hold its only key, or wait for it, without an entry in the table. Nil if the task must enter the table.
   static func arriveEarly(_ task: TaskKeys, mayWait: Bool = false) -> Bool? {
     table.withLock { $0.arriveEarly(task, mayWait: mayWait) }
   }

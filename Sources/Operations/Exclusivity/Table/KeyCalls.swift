@@ -1,15 +1,13 @@
-/// How a claimant is called, and takes its keys when it is started: first the operations of Foundation's queues, and then
-/// the members of groups, which answer at once.
+/// How claimants are called: the operations of Foundation's queues, and the members of groups, which answer at once.
 extension KeyTable {
-  /// The turn of a claimant has come, which has no position:
-  ///
-  ///     started   ──► holds its keys
-  ///     group     ──► makes this change, and has slots left          ──► holds its keys, and a slot
-  ///               ──► is called ──► the group has a slot for it      ──► holds its keys, and the slot
-  ///                             └─► it has none                      ──► yields, until the group has one
-  ///     queue     ──► is called ──► Foundation starts it             ──► holds its keys
-  ///                             └─► it has not after 20 milliseconds ──► yields, and holds free keys when it is started
+  /// The turn of a claimant has come, which has no position.
   mutating func grant(_ ticket: Ticket, _ effects: inout [Effect]) {
+    // started   ──► holds its keys
+    // group     ──► makes this change, and has slots left          ──► holds its keys, and a slot
+    //           ──► is called ──► the group has a slot for it      ──► holds its keys, and the slot
+    //                         └─► it has none                      ──► yields, until the group has one
+    // queue     ──► is called ──► Foundation starts it             ──► holds its keys
+    //                         └─► it has not after 20 milliseconds ──► yields, and holds free keys when it is started
     let shares = entries[ticket.place].shares
     var until = Int.max
     let place = entries[ticket.place].place

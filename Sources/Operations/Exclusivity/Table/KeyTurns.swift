@@ -33,7 +33,7 @@ extension KeyTable {
     }
   }
 
-  /// Changes the place of a claimant in the wait queues. One that may pass all others keeps this.
+  /// Moves a claimant in the wait queues, unless it passes all others.
   mutating func setPriority(_ priority: Int, lent: UInt8, of ticket: Ticket, _ effects: inout [Effect]) {
     guard let entry = self[ticket] else { return }
     let priority = entry.rank.priority == .max ? .max : priority
@@ -104,16 +104,16 @@ extension KeyTable {
     return nil
   }
 
-  /// Whether each key of a claimant has room for it, and no claimant before it blocks it. In the sketches, `name(keys)`
-  /// arrives from left to right, all keys are exclusive, and “running” holds its keys.
-  ///
-  ///     running(a)    first(a, b)     second(b)      1. “second” waits, although b is free: “first” blocks it, unless
-  ///                                                     the queue or group of “first” is full or suspended.
-  ///     group(a)      other(a, b)     member(b)      2. “member” runs inside “group”, for which “other” waits. It has its
-  ///                                                     turn, because the group could never end otherwise.
-  ///     yielding(a)   next(a)         other(a)       3. “yielding” and “next” are in one queue, which starts “yielding”
-  ///                                                     first. So “next” waits, and “other” of another queue does not.
+  /// Whether each key of a claimant has room for it, and no claimant before it blocks it.
   mutating func hasTurn(_ ticket: Ticket) -> Bool {
+    // Claimants arrive from left to right, with exclusive keys. The first of each line holds its key, or yields.
+    //
+    //     running(a)    first(a, b)   second(b)   “second” waits, although b is free: “first” blocks it, unless the queue
+    //                                             or group of “first” is full or suspended.
+    //     group(a)      other(a, b)   member(b)   “member” runs inside “group”, for which “other” waits. It has its turn,
+    //                                             because the group could never end otherwise.
+    //     yielding(a)   next(a)       other(a)    “yielding” and “next” are in one queue, which starts “yielding” first. So
+    //                                             “next” waits, and “other” of another queue does not.
     for share in entries[ticket.place].shares {
       let yielding = yielding(before: ticket, in: share.use)
       if !uses[share.use].admits(share, beside: yielding) || blocker(of: ticket, in: share.use) != nil { return false }
