@@ -183,6 +183,31 @@ struct TaskKeysTests {
     #expect(journal.entries == ["newest"] && domain.isUnused)
   }
 
+  @Test func aBodyThatWasReplacedAndLendsItsKey_doesNotCountAfterItsEnd() async throws {
+    let (began, gate) = (Gate(), Gate())
+    let operations = ["first", "second"].map { name in
+      HeldOperation().named(name).exclusive("key", policy: .replace, in: domain)
+    }
+    let loan = try await withKeys(.exclusive("key"), in: domain) {
+      let loan = Task {
+        try await withKeys(.exclusive("key"), in: domain) {
+          began.open()
+          await gate.opened()
+        }
+      }
+      await began.opened()
+      queue.addOperation(operations[0])
+      return loan
+    }
+    try await loan.value(opening: gate)
+    await operations[0].begun.opened()
+    queue.addOperation(operations[1])
+    #expect(operations[0].isCancelled && !operations[1].isCancelled)
+    for operation in operations { operation.gate.open() }
+    for operation in operations { await operation.finished() }
+    #expect(domain.isUnused)
+  }
+
   // MARK: Nesting
 
   @Test func whatTheBodyRuns_mayUseItsKeys() async throws {

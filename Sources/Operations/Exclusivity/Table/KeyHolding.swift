@@ -73,8 +73,9 @@ extension KeyTable {
   mutating func leave(_ ticket: Ticket, lends: Bool = false, _ effects: inout [Effect]) {
     guard let state = state(of: ticket) else { return }
     if lends, state.isHolding, entries[ticket.place].loans > 0 {
+      if state == .replaced { forgetReplacement(of: ticket) }
       entries[ticket.place].state = .lending
-      return
+      return serve(&effects)
     }
     remove([ticket], &effects)
   }
@@ -118,12 +119,16 @@ extension KeyTable {
         uses[share.use].patienceEnd = nil
       }
     case .holding, .replaced, .lending:
+      if state == .replaced { forgetReplacement(of: ticket) }
       for share in shares where share.interval == nil {
-        if state == .replaced { uses[share.use].replacedCount -= 1 }
         uses[share.use].holders.remove(ticket, share)
         usesToServe.append(share.use)
       }
     }
+  }
+
+  private mutating func forgetReplacement(of ticket: Ticket) {
+    for share in entries[ticket.place].shares where share.interval == nil { uses[share.use].replacedCount -= 1 }
   }
 
   mutating func release(_ use: Int, _ effects: inout [Effect]) {

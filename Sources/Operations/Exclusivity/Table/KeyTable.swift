@@ -184,7 +184,7 @@ struct KeyTable {
       if let other = self.claimant(ticket) { effects.append(.cancel(other, refusal)) }
       if state.isHolding {
         entries[ticket.place].state = .replaced
-        for share in entries[ticket.place].shares { uses[share.use].replacedCount += 1 }
+        for share in entries[ticket.place].shares where share.interval == nil { uses[share.use].replacedCount += 1 }
       } else {
         waiting.append(ticket)
       }

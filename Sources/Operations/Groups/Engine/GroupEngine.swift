@@ -12,6 +12,8 @@ final class GroupEngine: @unchecked Sendable {
     var members = NumberedList<AsyncOperation>()
     /// The slots without operations, which count as members.
     var slots = NumberedList<GroupSlot>()
+    /// The number of threads that make operations of slots. Meanwhile new slots have operations, so that they come to an end.
+    var memberReaders = 0
     /// The plain Foundation members of a group that has not started, which do not report when they gain a dependency.
     var plainMembers: [PlainMember] = []
     var progress = GroupProgress()

@@ -99,7 +99,10 @@ extension GroupEngine {
     let flow = member.flow
     let isMoved = keys.arrive(member) { priority in
       changeKeys { state, table, effects in
-        if state.schedule.hasEnded || table.state(of: keys)?.isHolding == true { return }
+        let keyState = table.state(of: keys)
+        // The member may have left its keys for good meanwhile.
+        let isOver = keyState == nil && keys.ticket != nil
+        if state.schedule.hasEnded || isOver || keyState?.isHolding == true { return }
         let room = state.room ?? GroupRoom()
         state.room = room
         keys.room = room

@@ -16,10 +16,10 @@ final class GroupSlot: Work, @unchecked Sendable {
 extension GroupEngine {
   /// Takes a slot, if one is free, unless a subclass or an observer needs its operation.
   func takeSlot(of group: GroupOperation, _ make: @escaping @Sendable () -> AsyncOperation) -> GroupSlot? {
-    if collectsAll { return nil }
+    if collectsAll || !group.trace.isEmpty { return nil }
     let taken = state.withLock { state -> (GroupSlot, Action, GroupOperation?)? in
       state.schedule.wake(group)
-      guard state.memberObservers.isEmpty, state.schedule.takeSpareSlot() else { return nil }
+      guard state.memberObservers.isEmpty, state.memberReaders == 0, state.schedule.takeSpareSlot() else { return nil }
       let slot = GroupSlot(make)
       slot.memberIndex = state.members.skip()
       slot.number = state.slots.append(slot)
@@ -46,7 +46,8 @@ extension GroupEngine {
 
   func end(_ slot: GroupSlot) {
     let (operation, action) = state.withLock { state -> (AsyncOperation?, Action) in
-      if let operation = slot.operation { return (operation, Action()) }
+      // Work that outlasts the body keeps the slot, but not the operation.
+      if let operation = slot.operation.take() { return (operation, Action()) }
       let action = state.removeMember(runnerTakesNext: false) { state in
         state.schedule.ready.returnSlot()
         _ = state.slots.remove(slot.number)
@@ -61,13 +62,19 @@ extension GroupEngine {
 
   /// Returns the members, after a change in the same step. The slots that have no operations get them before.
   func readMembers(_ change: (inout State) -> Void = { _ in }) -> [AsyncOperation] {
+    var isFirst = true
     while true {
       let (members, slots, queue) = state.withLock { state -> ([AsyncOperation], [GroupSlot], GroupQueue?) in
-        if state.slots.count > 0 { return ([], state.slots.elements, state.schedule.life.queue) }
+        if state.slots.count > 0 {
+          if isFirst { state.memberReaders += 1 }
+          return ([], state.slots.elements, state.schedule.life.queue)
+        }
+        if !isFirst { state.memberReaders -= 1 }
         change(&state)
         return (state.members.elements, [], nil)
       }
       if slots.isEmpty { return members }
+      isFirst = false
       let runner = queue.map { GroupRunner(for: self, in: $0, clock: owner?.assignedClock) }
       for slot in slots { makeMember(of: slot, runner) }
     }
