@@ -76,8 +76,6 @@ extension AsyncOperation {
     let runner = end.membership?.runner
     // A member keeps the clock of its group after its end, unless it has its own.
     if let clock = runner?.clock { core.withLock { if $0.extras?.clock == nil { $0.makeExtras().clock = clock } } }
-    // A waiter may add a member whose wait limit is zero. The slot counts as free for it.
-    if end.keepsSlotWhileNotifying { runner?.engine.willReturnSlot() }
     if !end.dependents.isEmpty {
       Trampoline.asOneCall { for dependent in end.dependents { dependent.operation?.dependencyDidFinish() } }
     }

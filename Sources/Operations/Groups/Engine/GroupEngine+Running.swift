@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 extension GroupEngine {
   /// Members that a runner starts before it yields its thread to other work.
@@ -175,16 +176,16 @@ extension GroupEngine {
     carryOut(state.withLock { Action(outcome: $0.schedule.endIfDone()) })
   }
 
-  /// The slot is returned by ``memberDidClose(_:_:runnerTakesNext:)``, so that no dependent takes it before a more urgent one is ready.
-  func willReturnSlot() { state.withLock { $0.schedule.returningSlots += 1 } }
-
   func memberDidClose(_ member: AsyncOperation, _ end: OperationCore.End, runnerTakesNext: Bool) {
     workContinues(after: end, of: member)
     let (id, index) = (ObjectIdentifier(member), end.membership?.index ?? 0)
     let action = state.withLock { state in
       state.removeMember(runnerTakesNext: runnerTakesNext) { state in
-        if end.keepsSlotWhileNotifying { state.schedule.returningSlots -= 1 }
-        if end.ownsSlot { state.schedule.ready.returnSlot(of: id) }
+        // After all dependents have been notified, so that the most urgent one takes it.
+        if end.ownsSlot {
+          returningSlots.wrappingSubtract(1, ordering: .relaxed)
+          state.schedule.ready.returnSlot(of: id)
+        }
         // It was cancelled when its pause was over.
         if end.extras?.pause != nil { state.schedule.ready.remove(id) }
         // The caller has another reference, so nothing is released under the lock.

@@ -55,6 +55,8 @@ final class GroupEngine: @unchecked Sendable {
 
   let state = Locked(State())
   let isReleasing = Atomic(false)
+  /// The number of members that are closed, and have not returned their slots yet.
+  let returningSlots = Atomic(0)
   /// A subclass may need all results. `GroupOperation` itself needs only errors.
   let collectsAll: Bool
   /// Written once, before another thread can access the engine.

@@ -153,6 +153,9 @@ extension GroupEngine {
   func isAboutToStart(_ member: AsyncOperation, _ keys: KeyRequest?) -> Bool {
     // Another thread may be about to report its turn.
     if let keys { wasCalled(member, keys) }
-    return state.withLock { keys?.waitsForKeys == true ? false : $0.schedule.giveSlot(to: member, keys) }
+    return state.withLock { state in
+      if keys?.waitsForKeys == true { return false }
+      return state.schedule.giveSlot(to: member, keys, returning: returningSlots.load(ordering: .relaxed))
+    }
   }
 }

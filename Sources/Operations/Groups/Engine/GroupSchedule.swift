@@ -31,8 +31,6 @@ struct GroupSchedule {
 
   var limit = OperationQueue.defaultMaxConcurrentOperationCount { didSet { takeBackSlots() } }
   var isSuspended = false { didSet { if isSuspended { takeBackSlots() } else { stopAwaitingMember() } } }
-  /// The number of members that have ended, and are about to return their slots.
-  var returningSlots = 0
 
   var staysOpen: Bool {
     get { openness == .untilClosed }

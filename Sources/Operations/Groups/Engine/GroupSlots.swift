@@ -59,10 +59,10 @@ extension GroupSchedule {
 
   /// Gives the free slots to the first ready members. Returns whether a member that waits for no more than a slot has one,
   /// or will have one that is being returned.
-  mutating func giveSlot(to member: AsyncOperation, _ keys: KeyRequest? = nil) -> Bool {
+  mutating func giveSlot(to member: AsyncOperation, _ keys: KeyRequest? = nil, returning: Int = 0) -> Bool {
     while freeSlots > called.count, !ready.isEmpty { grantFirst() }
     guard keys.map({ called.contains($0) }) ?? ready.contains(member) else { return true }
-    return givesSlots && spareSlots >= -returningSlots
+    return givesSlots && spareSlots >= -returning
   }
 
   /// Takes back the slots that are not taken with keys, and that no runner has taken yet.
@@ -75,9 +75,4 @@ extension GroupSchedule {
   mutating func putBack(_ member: AsyncOperation, _ rank: ReadyList.Rank) {
     if !hasEnded { ready.putBack(member, rank) }
   }
-}
-
-extension OperationCore.End {
-  /// Whether the member uses a slot while what waits for its end is notified.
-  var keepsSlotWhileNotifying: Bool { ownsSlot && (!dependents.isEmpty || waiters.count > 0) }
 }

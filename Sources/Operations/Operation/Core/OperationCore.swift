@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// The state of an ``AsyncOperation``, guarded by its one lock.
 @safe struct OperationCore {
@@ -307,7 +308,7 @@ import Foundation
   mutating func close() -> End {
     let former = extras
     extras = former?.remainder
-    return End(
+    let end = End(
       dependencies: ledger.takeDependencies(),
       dependents: ledger.close(),
       waiters: exchange(&waiters, with: NumberedList()),
@@ -317,5 +318,8 @@ import Foundation
       extras: former,
       gate: bridge.close()
     )
+    // In the same step, so that a caller that finds the operation closed finds its slot.
+    if end.ownsSlot { end.membership?.runner?.engine.returningSlots.wrappingAdd(1, ordering: .relaxed) }
+    return end
   }
 }
