@@ -119,8 +119,8 @@ extension AsyncOperation {
     while phase: OperationLifecycle.Phase,
     _ body: @escaping @concurrent @Sendable () async -> Void
   ) {
-    let (work, outer, runner, lent) = core.withLock { ($0.makeWork(), $0.outer, $0.runner, $0.lent) }
-    work.setOuter(outer)
+    let work = ownWork
+    let (outer, runner, lent) = core.withLock { ($0.outer, $0.runner, $0.lent) }
     let least = priority > 0 ? priority : startPriority(by: runner, inside: outer)
     let priority = TaskPriority(rawValue: max(least, lent))
     if let context {

@@ -99,10 +99,9 @@ extension GroupEngine {
     let flow = member.flow
     let isMoved = keys.arrive(member) { priority in
       changeKeys { state, table, effects in
-        let keyState = table.state(of: keys)
-        // The member may have left its keys for good meanwhile.
-        let isOver = keyState == nil && keys.ticket != nil
-        if state.schedule.hasEnded || isOver || keyState?.isHolding == true { return }
+        // A member with a ticket and without a state has left its keys for good meanwhile.
+        let isOver = table.state(of: keys)?.isHolding ?? (keys.ticket != nil)
+        if state.schedule.hasEnded || isOver { return }
         let room = state.room ?? GroupRoom()
         state.room = room
         keys.room = room

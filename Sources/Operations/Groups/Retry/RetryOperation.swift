@@ -70,7 +70,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
       let problem = "A RetryOperation does not run a plain operation, or one that an asynchronous closure returns."
       misuse(problem + " Return a value, or make an AsyncOperation in a closure without await.", file: file, line: line)
     }
-    let (decide, origin) = (Self.decide(retryIf, retryUnless, retryWhen), EventOrigin(file: file, line: line))
+    let decide = Self.decide(retryIf, retryUnless, retryWhen)
+    let origin = EventOrigin(file: file, line: line)
     self.init(attempts, backoff, decide, origin, isOfFunctions: true) { retry, number, context in
       retry.startTask(priority: retry.keepPlace().quality.taskPriority.rawValue, in: context, while: .executing) {
         do { retry.attemptDidEnd(number, .success(try await body(number))) } catch {
@@ -113,7 +114,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     file: StaticString = #fileID,
     line: UInt = #line
   ) {
-    let (decide, origin) = (Self.decide(retryIf, retryUnless, retryWhen), EventOrigin(file: file, line: line))
+    let decide = Self.decide(retryIf, retryUnless, retryWhen)
+    let origin = EventOrigin(file: file, line: line)
     self.init(attempts, backoff, decide, origin, Self.running { AnyOutputOperation(try make($0)) })
   }
 
@@ -136,7 +138,8 @@ public final class RetryOperation<Output: Sendable>: ResultOperation<Output>, @u
     file: StaticString = #fileID,
     line: UInt = #line
   ) where Output == Void {
-    let (decide, origin) = (Self.decide(retryIf, nil, retryWhen), EventOrigin(file: file, line: line))
+    let decide = Self.decide(retryIf, nil, retryWhen)
+    let origin = EventOrigin(file: file, line: line)
     self.init(attempts, backoff, decide, origin, Self.running { AnyOutputOperation(anyOperation: try make($0)) })
   }
 
