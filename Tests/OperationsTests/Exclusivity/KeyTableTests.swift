@@ -206,6 +206,16 @@ struct KeyTableTests {
     #expect(isWaiting(both) && isHolding(next))
   }
 
+  /// Their group answers later, and another group could hand out a later member meanwhile.
+  @Test(arguments: 0...1) mutating func membersBeyondTheFreeSlots_arePassedInTheStepThatFreesTheirKey(slots: Int) {
+    group.change(by: -slots, in: &table)
+    let (limit, members) = (slots + 1, ["first", "second"].prefix(slots + 1))
+    let holder = enter("holder", ["a": limit], weight: limit)
+    for member in members { _ = enter(member, ["a": limit], inGroup: true) }
+    let next = enter("next", ["a": limit])
+    #expect(leave(holder) == members + ["next"] && isHolding(next))
+  }
+
   @Test mutating func aHolderIsReplacedOnce() {
     let holder = enter("holder", ["a": 1])
     for _ in 0..<2 {

@@ -32,7 +32,7 @@ struct TestGroup {
   init(_ freeSlots: Int) { self.freeSlots = freeSlots }
 
   /// Before a change of a table that is a copy, because all copies share the room.
-  func announce() { _ = room.change(to: freeSlots > 0) }
+  func announce() { _ = room.change(to: freeSlots) }
 
   /// Makes a change, in which members whose turn comes take the free slots.
   mutating func givingSlots(in table: inout KeyTable, _ change: (inout KeyTable) -> Void) {

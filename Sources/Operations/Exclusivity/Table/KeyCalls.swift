@@ -14,7 +14,12 @@ extension KeyTable {
     switch place {
     case .started: return hold(ticket, &effects)
     case .group where slots.free > 0 && slots.place == place: return holdWithSlot(ticket, &effects)
-    case .group: break
+    case .group where slots.place == place: break
+    case .group:
+      // A member without a slot yields before its answer, because another group could hand out a later member meanwhile.
+      let slots = claimants[ticket.place]?.room?.reserveSlot() ?? 0
+      if slots < 0 { return yield(ticket) }
+      if slots == 0 { close(place) }
     case .queue:
       for share in shares {
         until = min(until, uses[share.use].patienceEnd ?? now + uses[share.use].id.domain.patience)
@@ -64,12 +69,7 @@ extension KeyTable {
     if yielding[place]?.isEmpty == true { yielding[place] = nil }
   }
 
-  /// Lets others pass the waiting claimants of a queue or group that is full or suspended.
-  mutating func close(_ place: KeyPlace, _ effects: inout [Effect]) {
-    close(place)
-    serve(&effects)
-  }
-
+  /// Lets others pass the waiting claimants of a queue or group that is full or suspended, when the caller serves them.
   mutating func close(_ place: KeyPlace) { usesToServe += blocked.removeValue(forKey: place) ?? [] }
 
   /// Lets a called claimant that has been started take its keys, if they are free.
@@ -99,16 +99,11 @@ extension KeyTable {
   /// has none, so that others pass it.
   mutating func answer(_ claimant: KeyClaimant, hasSlot: Bool, _ effects: inout [Effect]) {
     guard let ticket = claimant.ticket, let entry = self[ticket], entry.state.isCalled else { return }
-    let isYielding = entry.state == .called(until: nil)
-    if hasSlot, !isYielding, admits(entry) {
-      // None of those behind it has been called instead.
-      for share in entry.shares { uses[share.use].called.remove(ticket, share) }
-      holdWithSlot(ticket, &effects)
-    } else if hasSlot {
+    if hasSlot {
       leavePosition(ticket)
       if hasTurn(ticket) { holdWithSlot(ticket, &effects) } else { wait(ticket, &effects) }
       serve(&effects)
-    } else if !isYielding {
+    } else if entry.state != .called(until: nil) {
       endCall(ticket)
       yield(ticket)
       serve(&effects)

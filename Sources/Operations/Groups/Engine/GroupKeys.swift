@@ -1,24 +1,26 @@
 import Foundation
 import Synchronization
 
-/// Whether a group has a slot for a member that waits for its keys. The table of keys reads it without the group's lock.
+/// The spare slots of a group, for members that wait for their keys. The table of keys reads them without the group's lock.
 final class GroupRoom: Sendable {
-  private static let (full, free, awaited): (UInt8, UInt8, UInt8) = (0, 1, 2)
-
-  private let state = Atomic(full)
+  /// The number, times two. The lowest bit is set while others wait behind a member until there is none.
+  private let state = Atomic(0)
 
   var place: KeyPlace { .group(ObjectIdentifier(self)) }
 
-  /// Returns whether the group has a slot. If so, records that others wait behind the member until it has none.
-  func blocksOthers() -> Bool {
-    let (_, former) = state.compareExchange(expected: Self.free, desired: Self.awaited, ordering: .relaxed)
-    return former != Self.full
-  }
+  /// Returns whether there is a slot. If so, records that others wait behind the member until there is none.
+  func blocksOthers() -> Bool { state.bitwiseOr(1, ordering: .relaxed).oldValue > 1 }
+
+  /// Returns how many slots are left beside that of a member that is called. Negative if there is none for it.
+  func reserveSlot() -> Int { state.wrappingSubtract(2, ordering: .relaxed).newValue >> 1 }
 
   /// Called under the lock of the group. Returns whether others that wait may pass from now on.
-  func change(to hasSlot: Bool) -> Bool {
-    if hasSlot != (state.load(ordering: .relaxed) == Self.full) { return false }
-    return state.exchange(hasSlot ? Self.free : Self.full, ordering: .relaxed) == Self.awaited
+  func change(to spareSlots: Int) -> Bool {
+    let slots = min(max(spareSlots, 0), .max >> 1)
+    if state.load(ordering: .relaxed) >> 1 == slots { return false }
+    let isAwaited = state.exchange(slots << 1, ordering: .relaxed) & 1 == 1
+    // While slots are left, the others still wait, which is recorded again.
+    return isAwaited && !blocksOthers()
   }
 }
 
@@ -27,8 +29,11 @@ extension GroupEngine.State {
   /// Lets members that have been called take their keys, requests a runner, and ends the group if it is done. Called after
   /// each change of the schedule.
   mutating func decideAction(runnerTakesNext: Bool = false) -> GroupEngine.Action {
-    if let room, room.change(to: schedule.spareSlots > 0) {
-      return changeKeys(runnerTakesNext: runnerTakesNext) { _, table, effects in table.close(room.place, &effects) }
+    if let room, room.change(to: schedule.spareSlots) {
+      return changeKeys(runnerTakesNext: runnerTakesNext) { _, table, effects in
+        table.close(room.place)
+        table.serve(&effects)
+      }
     }
     if schedule.hasSlotForCalled { return changeKeys(runnerTakesNext: runnerTakesNext) { _, _, _ in } }
     var action = GroupEngine.Action()
@@ -105,7 +110,7 @@ extension GroupEngine {
         let room = state.room ?? GroupRoom()
         state.room = room
         keys.room = room
-        _ = room.change(to: state.schedule.spareSlots > 0)
+        _ = room.change(to: state.schedule.spareSlots)
         if let flow { state.schedule.keyedFlows[ObjectIdentifier(member)] = flow }
         let number = state.schedule.ready.makeNumber()
         state.givingSlots(of: room, &table) { keys.enter(&$0, at: room.place, priority, number: number, &effects) }
@@ -120,7 +125,7 @@ extension GroupEngine {
   func wasCalled(_ member: AsyncOperation, _ keys: KeyRequest) {
     let priority = member.queuePriority
     changeKeys { _, table, effects in
-      guard let ticket = keys.ticket, table.state(of: ticket) == .called(until: .max) else { return }
+      guard let ticket = keys.ticket, table.state(of: ticket)?.isCalled == true else { return }
       table.setPriority(priority.rawValue, lent: 0, of: ticket, &effects)
       effects.append(.call(keys, isAnswered: false))
     }
@@ -138,7 +143,7 @@ extension GroupEngine {
         state.schedule.ready.returnSlot(of: ObjectIdentifier(member))
         // A member that waits for the keys may come before the ready ones.
         while state.schedule.isCalledNext, let next = state.schedule.popCalled(), !table.recall(next) {}
-        _ = room.change(to: state.schedule.spareSlots > 0)
+        _ = room.change(to: state.schedule.spareSlots)
       }
       if forGood { state.schedule.takeKeyedFlow(of: member) }
       state.givingSlots(of: room, &table) {
