@@ -106,6 +106,18 @@ struct StallSlotTests {
     await narrow.drained(opening: [held.gate, inner.gate])
   }
 
+  @Test func aPause_keepsTheSlotOfAQueue() async throws {
+    let (narrow, clock) = (OperationQueue.named("narrow", limit: 1), ManualClock())
+    let retry = RetryOperation(attempts: 2, backoff: .constant(.seconds(1)), succeeding(at: 2)).named("retry")
+    retry.clock = clock
+    narrow.addOperations([retry, operation("next")])
+    await clock.waitForSleepers(1)
+    let entry = try narrow.stallReport().entry("next")
+    #expect(entry.cause == .saturated && entry.waitsFor == ["retry"], "\(entry)")
+    clock.advance(by: .seconds(1))
+    await narrow.drained()
+  }
+
   @Test func plainOperationsOfTheQueueAreSeen() async throws {
     let (begun, end, narrow) = (Gate(), Gate(), OperationQueue.named("plain", limit: 1))
     let held = BlockOperation {
