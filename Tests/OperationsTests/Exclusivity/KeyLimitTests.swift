@@ -237,7 +237,7 @@ struct KeyLimitTests {
     #expect(journal.entries == ["member", "outside"])
   }
 
-  @Test func reportsNameALimitAndAPause_withTheRest() async {
+  @Test func reportsNameALimitAndAPause_withTheRest() async throws {
     domain.pause("api", for: .seconds(30), clock: clock)
     clock.advance(by: .seconds(18))
     let operation = held("call")
@@ -250,8 +250,13 @@ struct KeyLimitTests {
     #expect(entry?.description == paused)
     clock.advance(by: .seconds(12))
     #expect(entry?.description == "“call” waits for its turn under the key “api”, whose limit is set to 0.")
-    domain.setLimit(nil, for: "api")
-    await operation.finished(opening: operation.gate)
+    domain.setLimit(1, for: "api")
+    await operation.begun.opened()
+    let next = held("next")
+    queue.addOperation(next)
+    let waiting = try queue.stallReport().entry("next").description
+    #expect(waiting == "“next” waits for its turn under the key “api”, whose limit is set to 1.")
+    await queue.drained(opening: [operation.gate, next.gate])
   }
 
   /// More claimants than hold the key together wait, or are stepped over, so that a sum of their weights is no `Int`.

@@ -42,7 +42,7 @@ extension KeyTable {
   mutating func obstacles(of ticket: Ticket) -> [(obstacle: Obstacle, limit: Int)] {
     guard let entry = self[ticket], entry.state == .waiting else { return [] }
     var found: [(obstacle: Obstacle, limit: Int)] = []
-    for share in entry.shares where share.interval == nil && uses[share.use].pauses.isEmpty {
+    for share in entry.shares where share.interval == nil && !uses[share.use].restrains(share) {
       let (id, limit) = (uses[share.use].id, min(share.limit, uses[share.use].holders.smallestLimit))
       if uses[share.use].holders.admits(share) {
         if uses[share.use].called.count > 0 { continue }
@@ -50,9 +50,6 @@ extension KeyTable {
         let earlier = yielding.filter { entries[$0.place].rank < entry.rank }.min()
         if let earlier = earlier ?? blocker(of: ticket, in: share.use) { found.append((.earlier(id, earlier), limit)) }
       } else {
-        var unset = uses[share.use].holders
-        unset.limit = .max
-        if unset.admits(share) { continue }
         found.append((.holders(id, limit: share.limit, weight: share.weight), limit))
       }
     }
@@ -92,7 +89,7 @@ extension KeyTable {
   func restraint(of ticket: Ticket) -> KeyRestraint? {
     guard let entry = self[ticket], entry.state == .waiting else { return nil }
     let restraining = entry.shares.first { share in
-      share.interval == nil ? uses[share.use].isClosed(to: share) : !uses[share.use].holders.admits(share)
+      share.interval == nil ? uses[share.use].restrains(share) : !uses[share.use].holders.admits(share)
     }
     guard let share = restraining else { return nil }
     let use = uses[share.use]
@@ -118,8 +115,7 @@ enum KeyRestraint {
   }
 }
 
-/// What a claimant needs of a key: room beside its holders, some of which may leave. A limit that was set from outside may
-/// be lifted, and does not count.
+/// What a claimant needs of a key: room beside its holders, some of which may leave. A set limit may be lifted.
 struct KeyDemand {
   private let share: KeyEntry.Share
   private var load = KeyUse.Load()

@@ -122,8 +122,12 @@ struct KeyUse {
     return sum <= limit
   }
 
-  /// Whether a claim is not admitted even if no other claimant holds the key.
-  func isClosed(to share: KeyEntry.Share) -> Bool { !pauses.isEmpty || share.weight > holders.limit }
+  /// Whether a pause, or no more than the limit that was set, keeps a claim from the key.
+  func restrains(_ share: KeyEntry.Share) -> Bool {
+    var unlimited = holders
+    unlimited.limit = .max
+    return !pauses.isEmpty || !holders.admits(share) && unlimited.admits(share)
+  }
 
   /// Whether the holders admit none of the claimants that wait.
   var isFull: Bool {
