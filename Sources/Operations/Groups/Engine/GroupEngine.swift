@@ -84,9 +84,8 @@ final class GroupEngine: @unchecked Sendable {
   }
 
   /// Whether every member depends only on earlier members, as in most groups.
-  var isInOrder: Bool {
+  private var isInOrder: Bool {
     state.withLock { $0.members.elements }.allSatisfy { member in
-      if member is GroupOperation { return false }
       let (index, dependencies) = member.core.withLock { ($0.memberIndex, $0.ledger.dependencies.entries) }
       return dependencies.allSatisfy { dependency in
         guard case .own(let operation) = dependency else { return false }

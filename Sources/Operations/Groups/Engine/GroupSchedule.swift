@@ -45,11 +45,9 @@ struct GroupSchedule {
 
   private var hasNoMembers: Bool { unfinishedMembers == 0 && additions == 0 }
 
-  private var hasNoneReady: Bool { ready.isEmpty && called.isEmpty && granted.isEmpty && cancelled.isEmpty }
-
   @inline(__always)  // Otherwise each call would copy the schedule. The same applies to the other inlined getters.
   var mayHandOut: Bool {
-    if startObstacles > 0 || arrivals > 0 { return false }
+    if startObstacles > 0 { return false }
     return !granted.isEmpty || !cancelled.isEmpty || (!ready.isEmpty && (isDraining || freeSlots > 0))
   }
 
@@ -97,7 +95,9 @@ struct GroupSchedule {
 
   private mutating func orphanIfOnlyExecuting() -> GroupOperation? {
     guard case .abandoned(let group, let queue) = life else { return nil }
-    guard hasNoneReady, unfinishedMembers == ready.slotsInUse, additions == 0, waitingResults == nil else { return nil }
+    guard granted.isEmpty, unfinishedMembers == ready.slotsInUse, additions == 0, waitingResults == nil else {
+      return nil
+    }
     life = .orphaned(queue)
     return group
   }
@@ -169,7 +169,6 @@ struct GroupSchedule {
 
   /// Removes the entries of members that have finished, which the caller releases.
   mutating func takeStaleEntries() -> [AnyObject] {
-    if hasNoneReady { return [] }
     let granted = exchange(&granted, with: ArrayDeque()).all.compactMap { $0?.member }
     return ready.takeAll() + called.removeAll() + granted
       + exchange(&cancelled, with: ArrayDeque()).all.compactMap { $0 }
