@@ -77,9 +77,10 @@ extension KeyTable {
         if let rank = next(in: use, after: turns) { turns.insert(rank) }
       }
       guard let ticket = turns.popFirst()?.ticket else { return }
-      guard state(of: ticket) == .waiting, hasTurn(ticket) else { continue }
+      guard state(of: ticket) == .waiting else { continue }
+      // The grant of another turn may have prevented this one. Then those behind it in its other uses may pass.
       endWait(ticket)
-      grant(ticket, &effects)
+      wait(ticket, &effects)
       report(ticket, &effects)
     } while true
   }
