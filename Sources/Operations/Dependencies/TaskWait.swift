@@ -59,8 +59,7 @@ final class TaskWait: Equatable, @unchecked Sendable {
   func throwIfRefused() throws { if let refusal = WaitWatch.withWaits({ _ in refusal }) { throw refusal } }
 }
 
-/// Records that the current task waits for its turn in a serial queue. If it would wait forever, `giveUp` ends the wait, and
-/// the call throws.
+/// Records a wait of the current task in a serial queue. If it can never end, `giveUp` ends it, and the call throws.
 nonisolated(nonsending) func waitingForTurn<Value>(
   in queue: OperationQueue?,
   giveUp: @escaping @Sendable () -> Void,

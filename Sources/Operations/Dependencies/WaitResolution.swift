@@ -132,8 +132,7 @@ extension WaitSnapshot {
 
   // MARK: Cycles of dependencies
 
-  /// Returns the members on a cycle of dependencies, and those that depend on them, or else the operation on it that was
-  /// added to a queue last.
+  /// Returns the members on a cycle of dependencies, and their dependents, or else its operation that was queued last.
   private func blocked(by items: [Int], _ order: WaitOrder) -> [AsyncOperation] {
     var found: Set<Int> = []
     // Cancelling a member does not cancel its group, so that only dependencies lead to the cycle.

@@ -20,8 +20,7 @@ final class KeyRequest: KeyClaimant, @unchecked Sendable {
 
   // MARK: An operation of a queue, without a lock held
 
-  /// Enters the wait queues, or returns to them. Keys that become free later are reported to
-  /// ``AsyncOperation/keysAreFree(areHeld:)``.
+  /// Enters the wait queues, or returns to them. ``AsyncOperation/keysAreFree(areHeld:)`` reports keys freed later.
   func enterWaitQueues() -> KeyState {
     guard let owner else { return .waiting }
     let (phase, queue) = owner.core.withLock { ($0.lifecycle.phase, $0.queue) }

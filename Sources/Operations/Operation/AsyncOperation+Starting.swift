@@ -132,8 +132,7 @@ extension AsyncOperation {
     }
   }
 
-  /// Calls a closure of the user on this thread, as work of the operation, in the task of the context, which is cancelled
-  /// with the operation.
+  /// Calls a closure of the user on this thread, in the task of the context, which is cancelled with the operation.
   final func call(in context: TaskContext, _ body: () -> Void) {
     if !adopt(context.task, while: .executing) { context.task.cancel() }
     let ownWork = ownWork

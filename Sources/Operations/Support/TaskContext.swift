@@ -26,8 +26,7 @@ final class TaskContext: Sendable {
   /// The context in which this thread runs work outside of any other task.
   private static let outermost = ThreadLocal<TaskContext>()
 
-  // A pattern, because `!= nil` copies the priority three times, each by a function of its type. Reading the task itself
-  // takes twice as long.
+  // A pattern, because `!= nil` copies the priority three times, and reading the task itself takes twice as long.
   private static var isInTask: Bool { if case .some = Task.basePriority { true } else { false } }
 
   /// Whether this thread runs a job that another executor has.

@@ -137,8 +137,7 @@ final class GroupEngine: @unchecked Sendable {
 
   // MARK: Events of members
 
-  /// Moves a ready member to its priority, unless that is the former one. Called when the member has its place, because a
-  /// change before that has found none.
+  /// Moves a ready member to its priority, unless that is the former one. A change before it had its place found none.
   func moveMember(_ member: AsyncOperation, _ keys: KeyRequest?, from former: Operation.QueuePriority? = nil) {
     let priority = member.queuePriority
     if priority == former { return }

@@ -54,11 +54,9 @@ import Synchronization
   /// Called when the observers have been notified of the end, and empty from then on.
   var waiters = NumberedList<Waiter>()
   var name: String?
-  /// The request for keys, if the operation has some. Otherwise made when a task works for the operation, or calls it. Nil
-  /// when the operation has ended.
+  /// The request for keys, if there are some, or if a task works for the operation or calls it. Nil when it has ended.
   var work: Work?
-  /// Works for the operation, which is suspended or executing. Cancelled with it, and at its end. Kept after that, because
-  /// the work may continue.
+  /// Works for the operation, and is cancelled with it and at its end. Kept after that, because the work may continue.
   var task: Task<Void, Never>?
   /// When the operation was added, began to wait for its keys or a slot, was started, or proceeded to evaluating or executing.
   var since: CoarseTime?
