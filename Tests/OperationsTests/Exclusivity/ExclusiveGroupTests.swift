@@ -32,6 +32,26 @@ struct ExclusiveGroupTests {
     return (group, member)
   }
 
+  /// Because its group is full, “passing” has its turn. Then the group of “passing” is full, and “early” has its turn.
+  @Test func aMemberThatTakesTheLastSlot_keepsIt() async {
+    let (one, two) = (GroupOperation("one").started(), GroupOperation("two").started())
+    let (holder, last, passing) = (held("holder", "held"), held("last"), held("passing", "b"))
+    for group in [one, two] { group.maxConcurrentOperationCount = 1 }
+    queue.addOperation(holder)
+    await holder.begun.opened()
+    let (a, early, b) = (note("a", "a", "held"), note("early", "a"), note("b", "b", "held"))
+    two.addOperation(a)
+    one.addOperations([early, b])
+    two.addOperation(passing)
+    one.addOperation(last)
+    await last.begun.opened()
+    await passing.begun.opened()
+    #expect(journal.entries.isEmpty)
+    for held in [holder, last, passing] { held.gate.open() }
+    for group in [one, two] { await group.ended() }
+    #expect(journal.entries.sorted() == ["a", "b", "early"])
+  }
+
   @Test func membersRequestTheirKeysOnceTheGroupHasBegun() async {
     let group = GroupOperation([note("own", "a", policy: .drop), note("next", "a")])
     #expect(domain.isUnused)

@@ -207,13 +207,31 @@ struct KeyTableTests {
   }
 
   /// Their group answers later, and another group could hand out a later member meanwhile.
-  @Test(arguments: 0...1) mutating func membersBeyondTheFreeSlots_arePassedInTheStepThatFreesTheirKey(slots: Int) {
+  @Test(arguments: 0...1, [false, true])
+  mutating func membersBeyondTheFreeSlots_arePassedInTheStepThatFreesTheirKey(slots: Int, byTheGroup: Bool) {
     group.change(by: -slots, in: &table)
     let (limit, members) = (slots + 1, ["first", "second"].prefix(slots + 1))
     let holder = enter("holder", ["a": limit], weight: limit)
     for member in members { _ = enter(member, ["a": limit], inGroup: true) }
     let next = enter("next", ["a": limit])
-    #expect(leave(holder) == members + ["next"] && isHolding(next))
+    if byTheGroup {
+      var changes: [KeyTable.Effect] = []
+      group.givingSlots(in: &table) { $0.leave(holder, &changes) }
+    } else {
+      #expect(leave(holder) == members + ["next"])
+    }
+    #expect(isHolding(next))
+  }
+
+  /// It would pass one whose turn has been found, and is over when one before it has its turn.
+  @Test mutating func whatIsBehindATurnThatAnotherGrantPrevents_hasItsTurn() {
+    for number in 0...1 { _ = enter("full", ["other": 2], at: queue(number)) }
+    _ = pass(20)
+    let holder = enter("holder", ["a": 1, "b": 1])
+    _ = enter("first", ["b": 1], at: queue(0))
+    let both = enter("both", ["a": 1, "b": 1], at: queue(1))
+    let next = enter("next", ["a": 1])
+    #expect(leave(holder) == ["first", "next"] && isWaiting(both) && isHolding(next))
   }
 
   @Test mutating func aHolderIsReplacedOnce() {

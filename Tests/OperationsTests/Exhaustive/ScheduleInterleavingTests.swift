@@ -68,10 +68,10 @@ struct ScheduleInterleavingTests {
     var schedule = GroupSchedule()
     let member = AsyncOperation()
     _ = ScheduleWorld.begin(&schedule)
-    schedule.arrivals += 1
+    schedule.startObstacles += 1
     schedule.becameReady(member, .normal)
     let (none, early) = (schedule.requestRunner(), schedule.handOutNext())
-    schedule.arrivals -= 1
+    schedule.startObstacles -= 1
     let (runner, next) = (schedule.requestRunner(), schedule.handOutNext())
     #expect(none == .none && early == nil && runner == .addRunner && next?.member === member)
   }

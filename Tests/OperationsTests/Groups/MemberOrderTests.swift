@@ -104,6 +104,18 @@ struct MemberOrderTests {
     #expect(journal.entries == ["member", "note"])
   }
 
+  /// Although any thread could start the first one, and the second one could take its key with the slot.
+  @Test(arguments: [false, true]) func ofMembersThatArriveTogether_theMostUrgentStartsFirst(isStarted: Bool) async {
+    let members = ["a", "b", "c"].map { name in TaskOperation { [journal] () async in journal.write(name) } }
+    members[1].exclusive("key", in: ExclusivityDomain())
+    members[2].queuePriority = .high
+    let group = GroupOperation(isStarted ? [] : members, maxConcurrentOperationCount: 1).started()
+    if isStarted { group.addOperations(members) }
+    for member in members { await member.finished() }
+    #expect(journal.entries == ["c", "a", "b"])
+    await group.ended()
+  }
+
   // MARK: Flows
 
   private func notes(of flows: String) -> [AsyncOperation] {

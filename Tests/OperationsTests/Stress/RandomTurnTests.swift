@@ -217,7 +217,14 @@ struct RandomTurnTests {
     }
 
     private func add() {
-      let (group, job, member) = (Int.random(in: groups.indices, using: &generator), members.count, Member())
+      let group = Int.random(in: groups.indices, using: &generator)
+      // Members of another group could pass those that arrive together.
+      let count = groups.count == 1 && one(of: 4) ? generator.number(2...4) : 1
+      groups[group].addOperations((0..<count).map { _ in makeMember(of: group) })
+    }
+
+    private func makeMember(of group: Int) -> AsyncOperation {
+      let (job, member) = (members.count, Member())
       let (claims, attempts, priority) = (claims(), one(of: 3) ? 2 : 1, priority())
       let flow = hasFlows ? generator.number(0...2) : 0
       let operation = member.operation(attempts: attempts) { [starts] in starts.write(job) }.named("\(job)")
@@ -230,7 +237,7 @@ struct RandomTurnTests {
         ListScheduler.Job(group: group, flow: flow, claims: claims, attemptsLeft: attempts - 1, priority: priority)
       )
       members.append((member, operation))
-      groups[group].addOperation(operation)
+      return operation
     }
 
     private func finish(_ job: Int) async {

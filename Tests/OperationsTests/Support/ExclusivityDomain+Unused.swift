@@ -36,6 +36,7 @@ struct TestGroup {
 
   /// Makes a change, in which members whose turn comes take the free slots.
   mutating func givingSlots(in table: inout KeyTable, _ change: (inout KeyTable) -> Void) {
+    announce()
     table.slots = (room.place, freeSlots, [])
     change(&table)
     let takers = exchange(&table.slots, with: (.started, 0, [])).takers

@@ -3,9 +3,10 @@ extension KeyTable {
   /// The turn of a claimant has come, which has no position.
   mutating func grant(_ ticket: Ticket, _ effects: inout [Effect]) {
     // started   ──► holds its keys
-    // group     ──► makes this change, and has slots left          ──► holds its keys, and a slot
+    // group     ──► makes this change, and has a spare slot        ──► holds its keys, and the slot
+    //           ──► has no slot                                    ──► yields, until it has one
     //           ──► is called ──► the group has a slot for it      ──► holds its keys, and the slot
-    //                         └─► it has none                      ──► yields, until the group has one
+    //                         └─► it has none                      ──► yields, until it has one
     // queue     ──► is called ──► Foundation starts it             ──► holds its keys
     //                         └─► it has not after 20 milliseconds ──► yields, and holds free keys when it is started
     let shares = entries[ticket.place].shares
@@ -13,13 +14,12 @@ extension KeyTable {
     let place = entries[ticket.place].place
     switch place {
     case .started: return hold(ticket, &effects)
-    case .group where slots.free > 0 && slots.place == place: return holdWithSlot(ticket, &effects)
-    case .group where slots.place == place: break
     case .group:
-      // A member without a slot yields before its answer, because another group could hand out a later member meanwhile.
-      let slots = claimants[ticket.place]?.room?.reserveSlot() ?? 0
-      if slots < 0 { return yield(ticket) }
-      if slots == 0 { close(place) }
+      let (slotsLeft, isChanging) = (reserveSlot(for: ticket), slots.place == place)
+      if isChanging, slotsLeft >= 0 { return holdWithSlot(ticket, &effects) }
+      // Its group answers later, and another group could hand out a later member meanwhile. A group that makes this change
+      // may have a slot for the member before those that are ready.
+      if slotsLeft < 0, !isChanging || slots.free <= 0 { return yield(ticket) }
     case .queue:
       for share in shares {
         until = min(until, uses[share.use].patienceEnd ?? now + uses[share.use].id.domain.patience)
@@ -31,6 +31,13 @@ extension KeyTable {
     }
     entries[ticket.place].state = .called(until: until)
     for share in shares { uses[share.use].called.add(ticket, share) }
+  }
+
+  /// Takes a spare slot of its group for a member. Returns how many are left, or a negative number if there was none.
+  private mutating func reserveSlot(for ticket: Ticket) -> Int {
+    let slotsLeft = claimants[ticket.place]?.room?.reserveSlot() ?? 0
+    if slotsLeft == 0 { close(entries[ticket.place].place) }
+    return slotsLeft
   }
 
   /// Lets others pass a claimant that is called, because its queue or group is full or suspended.
@@ -96,22 +103,21 @@ extension KeyTable {
   // MARK: Members
 
   /// The group of a called member has a slot for it, with which it takes its keys, or waits for them again. Or the group
-  /// has none, so that others pass it.
+  /// has none, so that others pass it when the caller serves them.
   mutating func answer(_ claimant: KeyClaimant, hasSlot: Bool, _ effects: inout [Effect]) {
     guard let ticket = claimant.ticket, let entry = self[ticket], entry.state.isCalled else { return }
     if hasSlot {
       leavePosition(ticket)
-      if hasTurn(ticket) { holdWithSlot(ticket, &effects) } else { wait(ticket, &effects) }
-      serve(&effects)
+      guard hasTurn(ticket) else { return wait(ticket, &effects) }
+      _ = reserveSlot(for: ticket)
+      holdWithSlot(ticket, &effects)
     } else if entry.state != .called(until: nil) {
       endCall(ticket)
       yield(ticket)
-      serve(&effects)
     }
   }
 
-  /// A called member waits again, because its group has a slot, and keys are about to be free. Returns whether it is its
-  /// turn already.
+  /// A called member waits again, because keys are about to be free for its group. Returns whether it has its turn.
   mutating func recall(_ claimant: KeyClaimant) -> Bool {
     guard let ticket = claimant.ticket, state(of: ticket)?.isCalled == true else { return false }
     endCall(ticket)

@@ -37,6 +37,8 @@ struct KeyTable {
   /// A start under a throttled key, which counts as a holder until it leaves the window, or a pause of a key.
   typealias Start = (ticket: Ticket, share: Entry.Share)
 
+  typealias Change = (inout KeyTable, inout [Effect]) -> Void
+
   /// A call of an operation of a queue that has not been answered. Until this time, no claimant behind the called one is called.
   struct Call: Comparable {
     let until: Int

@@ -24,7 +24,7 @@ extension GroupEngine {
       // The members are read last, so that they include ready ones that other threads add meanwhile.
       let ready = state.withLock { $0.schedule.ready.takeAll() }
       letArrive(members, ready: Set(ready.map { ObjectIdentifier($0) }))
-      change { $0.arrivals -= 1 }
+      change { $0.startObstacles -= 1 }
     }
     let (group, action) = state.withLock { state in
       let group = state.schedule.mayHandOut ? nil : state.schedule.beginRunning()
@@ -38,7 +38,7 @@ extension GroupEngine {
   /// Adds ready members to the schedule, and lets members with keys wait their turn, in the order of the members.
   /// None of them starts before the last has been added, because it may make another member ready.
   func letArrive(_ members: [AsyncOperation], ready: Set<ObjectIdentifier>) {
-    state.withLock { $0.schedule.arrivals += 1 }
+    state.withLock { $0.schedule.startObstacles += members.count - 1 }
     for member in members {
       if ready.contains(ObjectIdentifier(member)) {
         becameReady(member)
@@ -46,7 +46,7 @@ extension GroupEngine {
         member.changeWait { $0.groupDidStart(self) }
       }
     }
-    change { $0.arrivals -= 1 }
+    change { $0.startObstacles -= members.count - 1 }
   }
 
   /// A member without keys needs a slot.

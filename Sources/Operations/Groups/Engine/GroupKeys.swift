@@ -11,7 +11,7 @@ final class GroupRoom: Sendable {
   /// Returns whether there is a slot. If so, records that others wait behind the member until there is none.
   func blocksOthers() -> Bool { state.bitwiseOr(1, ordering: .relaxed).oldValue > 1 }
 
-  /// Returns how many slots are left beside that of a member that is called. Negative if there is none for it.
+  /// Returns how many slots are left beside that of a member. Negative if there is none for it.
   func reserveSlot() -> Int { state.wrappingSubtract(2, ordering: .relaxed).newValue >> 1 }
 
   /// Called under the lock of the group. Returns whether others that wait may pass from now on.
@@ -26,11 +26,12 @@ final class GroupRoom: Sendable {
 
 /// How members take and leave their keys: the engine changes the table of keys under its own lock.
 extension GroupEngine.State {
-  /// Lets members that have been called take their keys, requests a runner, and ends the group if it is done. Called after
-  /// each change of the schedule.
+  /// Continues after a change of the schedule: called members take keys, a runner is requested, or the group ends.
   mutating func decideAction(runnerTakesNext: Bool = false) -> GroupEngine.Action {
     if let room, room.change(to: schedule.spareSlots) {
-      return changeKeys(runnerTakesNext: runnerTakesNext) { _, table, effects in
+      return changeKeys(runnerTakesNext: runnerTakesNext) { state, table, effects in
+        // A member that passes those of this group may let an earlier one have its turn, which would take the slot.
+        state.schedule.grantReady()
         table.close(room.place)
         table.serve(&effects)
       }
@@ -57,10 +58,12 @@ extension GroupEngine.State {
   }
 
   /// Makes a change, in which members whose turn comes take their keys with the spare slots.
-  mutating func givingSlots(of room: GroupRoom, _ table: inout KeyTable, _ change: (inout KeyTable) -> Void) {
-    let free = schedule.givesSlotsWithKeys ? schedule.spareSlots : 0
-    table.slots = (room.place, free, [])
-    change(&table)
+  mutating func givingSlots(_ table: inout KeyTable, _ effects: inout [KeyTable.Effect], _ change: KeyTable.Change) {
+    guard let room else { return change(&table, &effects) }
+    if room.change(to: schedule.spareSlots) { table.close(room.place) }
+    table.slots = (schedule.mayGiveSlots ? room.place : .started, schedule.freeSlots, [])
+    change(&table, &effects)
+    table.serve(&effects)
     let takers = exchange(&table.slots, with: (.started, 0, [])).takers
     for case let keys as KeyRequest in takers {
       if let member = keys.operation { schedule.grantSlot(to: member, keys) }
@@ -83,9 +86,9 @@ extension GroupEngine.State {
         called.append(keys)
       }
       if let keys = schedule.popCalled() {
-        givingSlots(of: room, &table) { $0.answer(keys, hasSlot: true, &effects) }
+        givingSlots(&table, &effects) { $0.answer(keys, hasSlot: true, &$1) }
       } else if let keys = called.popLast() {
-        givingSlots(of: room, &table) { $0.answer(keys, hasSlot: false, &effects) }
+        givingSlots(&table, &effects) { $0.answer(keys, hasSlot: false, &$1) }
       } else {
         return
       }
@@ -110,10 +113,9 @@ extension GroupEngine {
         let room = state.room ?? GroupRoom()
         state.room = room
         keys.room = room
-        _ = room.change(to: state.schedule.spareSlots)
         if let flow { state.schedule.keyedFlows[ObjectIdentifier(member)] = flow }
         let number = state.schedule.ready.makeNumber()
-        state.givingSlots(of: room, &table) { keys.enter(&$0, at: room.place, priority, number: number, &effects) }
+        state.givingSlots(&table, &effects) { keys.enter(&$0, at: room.place, priority, number: number, &$1) }
         if table.state(of: keys)?.isCalled == true { effects.append(.call(keys, isAnswered: false)) }
       }
     }
@@ -134,21 +136,15 @@ extension GroupEngine {
   /// A member leaves the wait queues, or its keys and the slot that it has with them.
   func leave(_ keys: KeyRequest, of member: AsyncOperation, forGood: Bool, unlessHeld: Bool) {
     changeKeys { state, table, effects in
-      guard let room = state.room else {
-        return keys.leave(&table, forGood: forGood, unlessHeld: unlessHeld, &effects)
-      }
       _ = state.schedule.called.remove(ObjectIdentifier(keys))
       let keyState = table.state(of: keys)
-      if !unlessHeld, keyState == .holding || keyState == .replaced {
+      if state.room != nil, !unlessHeld, keyState == .holding || keyState == .replaced {
         state.schedule.ready.returnSlot(of: ObjectIdentifier(member))
         // A member that waits for the keys may come before the ready ones.
         while state.schedule.isCalledNext, let next = state.schedule.popCalled(), !table.recall(next) {}
-        _ = room.change(to: state.schedule.spareSlots)
       }
       if forGood { state.schedule.takeKeyedFlow(of: member) }
-      state.givingSlots(of: room, &table) {
-        keys.leave(&$0, forGood: forGood, unlessHeld: unlessHeld, &effects)
-      }
+      state.givingSlots(&table, &effects) { keys.leave(&$0, forGood: forGood, unlessHeld: unlessHeld, &$1) }
     }
   }
 

@@ -21,10 +21,9 @@ struct GroupSchedule {
   var cancelled = ArrayDeque<AsyncOperation>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
   private(set) var waitingResults: [AsyncOperation]?
-  /// The number of additions that postpone starts. Meanwhile no member is handed out, and none takes keys.
+  /// The number of additions that postpone starts, and of members for which others that arrive with them wait. Meanwhile no
+  /// member is handed out or takes keys, so that the most urgent one comes first.
   var startObstacles = 0
-  /// The number of calls that let several members arrive. Meanwhile members take keys, but none is handed out.
-  var arrivals = 0
   var isRunnerRequested = false
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
   private(set) var isRunnerWatched = false
@@ -61,7 +60,7 @@ struct GroupSchedule {
     guard case .gathering(let membersArrive) = life else { return nil }
     life = draining ? .running(group, queue) : .starting(group, queue)
     if draining { request(.drain) }
-    if membersArrive { arrivals += 1 }
+    if membersArrive { startObstacles += 1 }
     if isSuspended, hasNoMembers, openness == .none { openness = .untilFirstMember }
     additions += 1
     return membersArrive

@@ -9,10 +9,10 @@ extension GroupSchedule {
 
   // MARK: Members with keys
 
-  /// Whether a member with keys may be given a slot, if there is one. It needs none while the group drains.
-  var givesSlotsWithKeys: Bool { startObstacles == 0 && !isDraining }
+  /// Whether a member may be given a free slot before a runner takes it. It needs none while the group drains.
+  var mayGiveSlots: Bool { startObstacles == 0 && !isDraining }
 
-  @inline(__always) var hasSlotForCalled: Bool { !called.isEmpty && givesSlotsWithKeys && freeSlots > 0 }
+  @inline(__always) var hasSlotForCalled: Bool { !called.isEmpty && mayGiveSlots && freeSlots > 0 }
 
   /// Whether a member that has been called comes before all ready ones, and there is a slot for it.
   var isCalledNext: Bool {
@@ -24,6 +24,11 @@ extension GroupSchedule {
   mutating func popCalled() -> KeyRequest? {
     while hasSlotForCalled, !isCalledNext { grantFirst() }
     return hasSlotForCalled ? called.popFirst()?.element : nil
+  }
+
+  /// Gives the free slots to the first ready members, but for those that members with keys wait for.
+  mutating func grantReady() {
+    while mayGiveSlots, freeSlots > called.count, !ready.isEmpty { grantFirst() }
   }
 
   private mutating func grantFirst() {
@@ -49,7 +54,7 @@ extension GroupSchedule {
 
   /// Gives a spare slot to a new member. Returns whether there is one.
   mutating func takeSpareSlot() -> Bool {
-    guard spareSlots > 0, startObstacles == 0, arrivals == 0, !isDraining else { return false }
+    guard spareSlots > 0, mayGiveSlots else { return false }
     beginAddition(of: 1)
     endAddition()
     ready.slotsInUse += 1
@@ -57,10 +62,9 @@ extension GroupSchedule {
     return true
   }
 
-  /// Gives the free slots to the first ready members. Returns whether a member that waits for no more than a slot has one,
-  /// or will have one that is being returned.
+  /// Returns whether a member that waits only for a slot has one, is given one, or will have one that is returned.
   mutating func giveSlot(to member: AsyncOperation, _ keys: KeyRequest? = nil, returning: Int = 0) -> Bool {
-    while freeSlots > called.count, !ready.isEmpty { grantFirst() }
+    grantReady()
     guard keys.map({ called.contains($0) }) ?? ready.contains(member) else { return true }
     return givesSlots && spareSlots >= -returning
   }
