@@ -17,8 +17,8 @@ enum KeyRegistry {
 
   static func withLock<Result>(_ body: () -> Result) -> Result { table.withLock { _ in body() } }
 
-  static func arriveEarly(_ task: TaskKeys, mayWait: Bool = false) -> Bool? {
-    table.withLock { $0.arriveEarly(task, mayWait: mayWait) }
+  static func arriveEarly(_ task: TaskKeys) -> Bool? {
+    table.withLock { $0.arriveEarly(task) { Task.currentPriority == .medium } }
   }
 
   /// Releases the keys of a task. Those that still use them inside the task keep them until they end.

@@ -53,7 +53,8 @@ public func withKeys<R>(
   try Task.checkCancellation()
   let wait = TaskWait.begin(.keys(keys))
   defer { wait?.end() }
-  if KeyRegistry.arriveEarly(keys) != true { try await keys.take(within: waitLimit) }
+  let holdsKey = KeyRegistry.arriveEarly(keys)
+  if holdsKey != true { try await keys.take(within: waitLimit, hasArrived: holdsKey != nil) }
   defer { KeyRegistry.release(keys) }
   return try await $currentWork.withValue(keys, operation: body)
 }
@@ -68,7 +69,7 @@ final class TaskKeys: KeyClaimant, @unchecked Sendable {
   /// Resumes the task if it was suspended. Constant once the wait has ended, when the caller of the table resumes the task.
   private var resume: Waiter?
   /// When the task began to wait. Nil if its key was free.
-  private(set) var began: CoarseTime?
+  var began: CoarseTime?
 
   init(_ claims: [KeyClaim], _ clock: any Clock<Duration>, _ name: String?, _ function: StaticString, _ line: UInt) {
     taskClock = clock
@@ -83,18 +84,17 @@ final class TaskKeys: KeyClaimant, @unchecked Sendable {
 
   override var clock: any Clock<Duration> { taskClock }
 
-  nonisolated(nonsending) func take(within limit: Duration?) async throws {
-    began = .now
-    let priority = Task.currentPriority
-    let holdsEarly = priority == .medium ? KeyRegistry.arriveEarly(self, mayWait: true) : nil
-    let holdsKeys =
-      holdsEarly
-      ?? KeyRegistry.change { table, effects in
+  nonisolated(nonsending) func take(within limit: Duration?, hasArrived: Bool) async throws {
+    let priority = hasArrived ? .medium : Task.currentPriority
+    if !hasArrived {
+      began = .now
+      let holdsKeys = KeyRegistry.change { table, effects in
         let (outer, rank) = (table.tickets(around: self), priority.queuePriority.rawValue)
         table.enter(self, inside: outer, priority: rank, lent: priority.lent, &effects)
         return outcome != nil
       }
-    if holdsKeys { return }
+      if holdsKeys { return }
+    }
     let timer = limit.map { _ in ClockTimer() }
     defer { timer?.cancel() }
     if let limit, limit > .zero {

@@ -145,9 +145,9 @@ extension AsyncOperation {
   }
 
   /// Throws only if the operation is not closed, because the task is cancelled or would wait forever.
-  func awaitEnd() async throws {
+  func awaitEnd(onCancel: Waiter? = nil) async throws {
     if core.withLock({ $0.isClosed }) { return }
-    let wait = await lendingPriority(to: escalatePriority) { await waitForEnd() }
+    let wait = await lendingPriority(to: escalatePriority) { await waitForEnd(onCancel: onCancel) }
     try wait?.throwIfRefused()
     if core.withLock({ !$0.isClosed }) { throw CancellationError() }
   }
@@ -185,13 +185,13 @@ extension Operation {
   /// ``AsyncOperation`` are notified and its keys are released. Cancelling the task does not cancel the operation, and
   /// a wait that can never end returns early (see <doc:DebuggingStalls>), so check `isFinished` if either can occur.
   public func finished() async {
-    _ = await waitForEnd()
+    _ = await waitForEnd(onCancel: nil)
   }
 
   /// Returns the wait, which may have been refused, if the current task does some work.
-  fileprivate func waitForEnd() async -> TaskWait? {
+  fileprivate func waitForEnd(onCancel: Waiter?) async -> TaskWait? {
     var wait: TaskWait?
-    await waitOrUnregister { resume in
+    await waitOrUnregister(onCancel: onCancel) { resume in
       wait = TaskWait.begin(.operation(self)) { _ in resume() }
       return whenEnded(resume)
     }

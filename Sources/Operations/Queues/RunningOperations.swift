@@ -23,12 +23,12 @@ extension OperationContainer {
     // Before the operation is added, because a task that has begun can be raised only from macOS 26 on.
     operation.escalatePriority(to: Task.currentPriority)
     if Task.isCancelled, operation.isFree { return operation.cancelEvenIfUnused() }
-    await withTaskCancellationHandler {
-      addWithDependencies(operation, for: currentWork)
-      do { try await operation.awaitEnd() } catch let error as OperationError { operation.refuse(with: error) } catch {}
-    } onCancel: {
-      operation.cancel()
-    }
+    addWithDependencies(operation, for: currentWork)
+    do {
+      try await operation.awaitEnd(onCancel: { operation.cancel() })
+    } catch let error as OperationError {
+      operation.refuse(with: error)
+    } catch {}
   }
 
   /// Runs an operation with everything that it waits for, and waits for its value, without holding a thread.

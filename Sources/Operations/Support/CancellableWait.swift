@@ -1,9 +1,10 @@
 /// A closure to call at the end of something. Lists of waiters are guarded by the locks of their owners.
-typealias Waiter = @Sendable () -> Void
+package typealias Waiter = @Sendable () -> Void
 
 /// Suspends the current task until a closure is called or the task is cancelled. `register` stores the closure, which
-/// any thread may call even after the end. It returns a closure that removes it after a cancellation.
-package func waitOrUnregister(_ register: (_ resume: @escaping @Sendable () -> Void) -> (() -> Void)?) async {
+/// any thread may call even after the end. It returns a closure that removes it after a cancellation. The thread that
+/// cancels the task calls `onCancel`.
+package func waitOrUnregister(onCancel: Waiter? = nil, _ register: (@escaping Waiter) -> (() -> Void)?) async {
   // Not the continuation, whose layout the program looks up when it runs, and not an `UnsafeContinuation`, whose inlined
   // parts the thread sanitizer takes for races.
   let waiter = Locked<Resumption?>(nil)
@@ -18,6 +19,7 @@ package func waitOrUnregister(_ register: (_ resume: @escaping @Sendable () -> V
     }
   } onCancel: {
     resume()
+    onCancel?()
   }
   if Task.isCancelled { unregister?() }
 }

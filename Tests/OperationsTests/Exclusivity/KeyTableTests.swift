@@ -131,7 +131,7 @@ struct KeyTableTests {
   @Test mutating func tasksThatShareOneKeyAndOneLimit_waitWithoutEntries() {
     let claim = { (limit: Int) in KeyClaim(domain: Self.domain, key: "a", limit: limit) }
     let tasks = (0..<6).map { TaskKeys([claim($0 == 5 ? 3 : 2)], ContinuousClock(), "\($0)", #function, #line) }
-    let isHolding = tasks.map { table.arriveEarly($0, mayWait: true) }
+    let isHolding = tasks.map { table.arriveEarly($0, mayWait: { true }) }
     #expect(isHolding == [true, true, false, false, false, nil] && table.entries.isEmpty)
     #expect(table.leaveEarly(tasks[0]) === tasks[2] && table.leaveEarly(tasks[2]) === tasks[3])
     table.enterEarlyTasks()
@@ -139,7 +139,7 @@ struct KeyTableTests {
       table.claimants(of: "a", in: Self.domain, areHolding: isHolding).compactMap(\.name)
     }
     #expect(names == [["1", "3"], ["4"]])
-    #expect(table.arriveEarly(tasks[5], mayWait: true) == nil, "the key is in use")
+    #expect(table.arriveEarly(tasks[5], mayWait: { true }) == nil, "the key is in use")
     for ticket in [1, 3, 4].compactMap({ tasks[$0].ticket }) { _ = leave(ticket) }
     #expect(table.isEmpty)
   }
@@ -232,6 +232,12 @@ struct KeyTableTests {
     let both = enter("both", ["a": 1, "b": 1], at: queue(1))
     let next = enter("next", ["a": 1])
     #expect(leave(holder) == ["first", "next"] && isWaiting(both) && isHolding(next))
+  }
+
+  @Test mutating func aHolderThatIsStarted_keepsItsKeys() {
+    let (holder, next) = (enter("holder", ["a": 1]), enter("next", ["a": 1]))
+    table.prefer(next, &effects)
+    #expect(start(holder) && isWaiting(next))
   }
 
   @Test mutating func aHolderIsReplacedOnce() {

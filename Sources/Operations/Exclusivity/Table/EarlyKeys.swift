@@ -11,7 +11,7 @@ extension KeyTable {
 
   /// Lets a task hold its key without an entry or, if it has the default priority, wait for it. Returns whether it holds
   /// the key. Nil if the task must enter the table.
-  mutating func arriveEarly(_ task: TaskKeys, mayWait: Bool) -> Bool? {
+  mutating func arriveEarly(_ task: TaskKeys, mayWait: () -> Bool) -> Bool? {
     // A throttled key has two claims.
     guard task.claims.count == 1, task.claims[0].weight == 1 else { return nil }
     if task.isInsideOther, task.enclosing.contains(where: { _ in true }) { return nil }
@@ -24,11 +24,11 @@ extension KeyTable {
       return true
     }
     let isFree = early[key].others.count < limit - 1
-    guard isFree || mayWait, early[key].first.claims[0].limit == limit else { return nil }
+    guard isFree || mayWait(), early[key].first.claims[0].limit == limit else { return nil }
     // All of them may have to enter at once, under the lock.
     if early[key].others.count == 1_000 { return nil }
     early[key].others.append(task)
-    if isFree { task.didTakeKeys() }
+    if isFree { task.didTakeKeys() } else { task.began = .now }
     return isFree
   }
 
