@@ -81,6 +81,13 @@ struct ExclusiveGroupTests {
   }
 
   /// Returns a retry that fails once and then runs an operation under its own key.
+  @Test func aMemberThatATaskWithKeysRuns_usesTheKeysOfItsGroup() async throws {
+    let (group, member) = await group("group", "a")
+    try await withKeys(.exclusive("b"), in: domain) { try await group.run(note("member", "a", "b")) }
+    await group.finished(opening: member.gate)
+    #expect(journal.entries == ["member"] && domain.isUnused)
+  }
+
   private func retry(_ backoff: Backoff = .constant(.seconds(1))) -> RetryOperation<String> {
     let retry = RetryOperation<String>(attempts: 2, backoff: backoff) { [domain, journal] attempt in
       journal.write("attempt \(attempt)")
