@@ -34,19 +34,25 @@ struct WaitOrder {
 
   var cycles: [[Int]] { stuck.map(\.cycle).filter { !$0.isEmpty } }
 
-  /// Returns the stuck items that can complete once one of them has ended.
-  func items(after ended: Int) -> ArraySlice<Int> {
-    var other = self
-    other.missing[ended] = 0
-    other.complete([ended])
-    return other.order[(order.count + 1)...]
+  /// Returns the items of its set that can complete once a stuck item has ended, in a time that depends on the set only.
+  mutating func items(after ended: Int) -> [Int] {
+    let (set, count) = (setOf[ended], order.count)
+    let former = (set.map { stuck[$0].items } ?? []).map { ($0, missing[$0], demands[$0]) }
+    missing[ended] = 0
+    complete([ended], in: set)
+    for (item, number, demand) in former {
+      missing[item] = number
+      demands[item] = demand
+    }
+    defer { order.removeLast(order.count - count) }
+    return Array(order[(count + 1)...])
   }
 
-  private mutating func complete(_ items: [Int]) {
+  private mutating func complete(_ items: [Int], in set: Int? = nil) {
     var done = order.count
     order += items
     while done < order.count {
-      for dependent in dependents[order[done]] where missing[dependent] > 0 {
+      for dependent in dependents[order[done]] where missing[dependent] > 0 && setOf[dependent] == set {
         missing[dependent] -= 1
         if demands[dependent]?.end(of: order[done]) == true { missing[dependent] = 0 }
         if missing[dependent] == 0 { order.append(dependent) }

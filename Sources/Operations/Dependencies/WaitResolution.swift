@@ -19,7 +19,7 @@ extension WaitSnapshot {
   /// A set of nodes that waits for another such set may be able to end when one of the other set has given way. It is left
   /// to the next search.
   func giveWay() -> Bool {
-    let order = order()
+    var order = order()
     if order.stuck.isEmpty { return false }
     let current = current(of: order.stuck.flatMap(\.items))
     var isResolved: [Bool] = []
@@ -36,7 +36,7 @@ extension WaitSnapshot {
         isResolved.append(true)
       } else {
         // What waits for a cycle of which none can give way, such as one of plain operations, goes on waiting.
-        isResolved.append(!set.cycle.isEmpty && giveWay(set.items, order, isCurrent: isCurrent))
+        isResolved.append(!set.cycle.isEmpty && giveWay(set.items, &order, isCurrent: isCurrent))
       }
     }
     cancel(refusals)
@@ -47,13 +47,13 @@ extension WaitSnapshot {
 
   private static let searchesAtMost = 16
 
-  private func giveWay(_ items: [Int], _ order: WaitOrder, isCurrent: Bool) -> Bool {
+  private func giveWay(_ items: [Int], _ order: inout WaitOrder, isCurrent: Bool) -> Bool {
     if let first = items.compactMap({ claimant(of: $0) }).filter(mayPass).compactMap(\.ticket).min() {
       if isCurrent { KeyRegistry.change { $0.prefer(first, &$1) } }
       return true
     }
     let latest = items.flatMap { givers(of: $0, order) }.sorted { $0.rank > $1.rank }
-    let helping = latest.prefix(Self.searchesAtMost).first { letsOtherEnd($0.node, order) }
+    let helping = latest.prefix(Self.searchesAtMost).first { letsOtherEnd($0.node, &order) }
     guard let last = helping ?? latest.first else { return false }
     if isCurrent { refuse(last, order) }
     return true
@@ -69,10 +69,10 @@ extension WaitSnapshot {
   }
 
   /// Whether the end of one node lets another operation or task of its set end or start.
-  private func letsOtherEnd(_ node: Int, _ order: WaitOrder) -> Bool {
+  private func letsOtherEnd(_ node: Int, _ order: inout WaitOrder) -> Bool {
     // A cancelled member does not end before its group starts.
     if (nodes[node].operation as? AsyncOperation)?.ownPlace?.group?.state == .pending { return false }
-    return order.items(after: node).contains { order.setOf[$0] == order.setOf[node] && !nodes[$0].isResource }
+    return order.items(after: node).contains { !nodes[$0].isResource }
   }
 
   /// Whether a claim passes those before it, which wait for a holder around it, or where no slot is free.

@@ -1,8 +1,7 @@
 import Foundation
 
 extension AsyncOperation {
-  /// Starts or resumes an operation that is in no queue and holds its keys. Returns false if it waits for a new dependency,
-  /// or was ended.
+  /// Starts or resumes an operation in no queue that holds its keys. Returns false if it must wait again, or has ended.
   func startOrResume(by runner: GroupRunner?, number: Int? = nil, hasSlot: Bool = true) -> Bool {
     let action = core.withLock { $0.start(by: runner, number: number, hasSlot: hasSlot) }
     if case .ignore = action { return false }

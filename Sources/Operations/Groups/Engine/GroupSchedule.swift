@@ -222,8 +222,7 @@ struct GroupSchedule {
       ready.slotsInUse += 1
       next = HandOut(member: member, rank: rank)
     }
-    // Beside a cancelled member, no runner is requested for the last slot, so that in a serial group its observers are
-    // called before the next member starts.
+    // Beside a cancelled member, the last slot gets no runner: a serial group calls its observers before it goes on.
     if next?.hasSlot == true || limit < 0 || ready.slotsInUse + 1 < limit { next?.runner = requestRunner() }
     return next
   }

@@ -27,9 +27,7 @@ extension GroupSchedule {
   }
 
   /// Gives the free slots to the first ready members, but for those that members with keys wait for.
-  mutating func grantReady() {
-    while mayGiveSlots, freeSlots > called.count, !ready.isEmpty { grantFirst() }
-  }
+  mutating func grantReady() { while mayGiveSlots, freeSlots > called.count, !ready.isEmpty { grantFirst() } }
 
   private mutating func grantFirst() {
     guard let (member, rank) = ready.popFirst() else { return }

@@ -136,8 +136,7 @@ import Synchronization
   /// The group or the operation around this one, which the caller releases after the lock.
   var outer: AsyncOperation? { if case .inside(let outer) = place { outer } else { engine?.owner } }
 
-  /// Takes the place in a queue or, if nil, for a start that only finishes the operation. Otherwise returns the reason why
-  /// the operation cannot be added.
+  /// Takes the place in a queue or, if nil, for a start that only finishes it. Returns why it cannot be added, if so.
   mutating func takePlace(in queue: OperationQueue?) -> String? {
     if let obstacle { return obstacle }
     place = queue.map { .queue($0) } ?? .over
@@ -165,8 +164,7 @@ import Synchronization
 
   mutating func takePlace(inside outer: AsyncOperation) { place = .inside(outer) }
 
-  /// Takes the place inside `outer`, if the operation is free, depends on nothing, has no keys, and calls no code of the user
-  /// before it executes.
+  /// Takes the place inside `outer`, if the operation is free, has no dependencies or keys, and calls no user code first.
   mutating func takePlaceAlone(inside outer: AsyncOperation) -> Bool {
     guard obstacle == nil, keys == nil, isSatisfied, ledger.dependencies.isEmpty, callsNoCodeAtStart else {
       return false
