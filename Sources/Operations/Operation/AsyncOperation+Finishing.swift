@@ -185,11 +185,11 @@ extension Operation {
   /// ``AsyncOperation`` are notified and its keys are released. Cancelling the task does not cancel the operation, and
   /// a wait that can never end returns early (see <doc:DebuggingStalls>), so check `isFinished` if either can occur.
   public func finished() async {
-    _ = await waitForEnd(onCancel: nil)
+    _ = await waitForEnd()
   }
 
   /// Returns the wait, which may have been refused, if the current task does some work.
-  fileprivate func waitForEnd(onCancel: Waiter?) async -> TaskWait? {
+  fileprivate func waitForEnd(onCancel: Waiter? = nil) async -> TaskWait? {
     var wait: TaskWait?
     await waitOrUnregister(onCancel: onCancel) { resume in
       wait = TaskWait.begin(.operation(self)) { _ in resume() }

@@ -80,7 +80,6 @@ struct ExclusiveGroupTests {
     #expect(journal.entries == ["deepest", "outsider"] && domain.isUnused)
   }
 
-  /// Returns a retry that fails once and then runs an operation under its own key.
   @Test func aMemberThatATaskWithKeysRuns_usesTheKeysOfItsGroup() async throws {
     let (group, member) = await group("group", "a")
     try await withKeys(.exclusive("b"), in: domain) { try await group.run(note("member", "a", "b")) }
@@ -88,6 +87,7 @@ struct ExclusiveGroupTests {
     #expect(journal.entries == ["member"] && domain.isUnused)
   }
 
+  /// Returns a retry that fails once and then runs an operation under its own key.
   private func retry(_ backoff: Backoff = .constant(.seconds(1))) -> RetryOperation<String> {
     let retry = RetryOperation<String>(attempts: 2, backoff: backoff) { [domain, journal] attempt in
       journal.write("attempt \(attempt)")

@@ -15,11 +15,11 @@ extension KeyTable {
     switch place {
     case .started: return hold(ticket, &effects)
     case .group:
-      let (slotsLeft, isChanging) = (reserveSlot(for: ticket), slots.place == place)
-      if isChanging, slotsLeft >= 0 { return holdWithSlot(ticket, &effects) }
+      let slotsLeft = reserveSlot(for: ticket)
+      if slotsLeft >= 0, slots.place == place { return holdWithSlot(ticket, &effects) }
       // Its group answers later, and another group could hand out a later member meanwhile. A group that makes this change
       // may have a slot for the member before those that are ready.
-      if slotsLeft < 0, !isChanging || slots.free <= 0 { return yield(ticket) }
+      if slotsLeft < 0, slots.place != place || slots.free <= 0 { return yield(ticket) }
     case .queue:
       for share in shares {
         until = min(until, uses[share.use].patienceEnd ?? now + uses[share.use].id.domain.patience)

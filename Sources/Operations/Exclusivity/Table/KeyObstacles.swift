@@ -115,7 +115,7 @@ enum KeyRestraint {
   }
 }
 
-/// What a claimant needs of a key: room beside its holders, some of which may leave. A set limit may be lifted.
+/// What a claimant needs of a key: room beside its holders, some of which may leave. A set limit does not count.
 struct KeyDemand {
   private let share: KeyEntry.Share
   private var load = KeyUse.Load()

@@ -21,8 +21,8 @@ struct GroupSchedule {
   var cancelled = ArrayDeque<AsyncOperation>()
   /// The results that have arrived while one thread processes earlier ones, one at a time. Nil if no thread does.
   private(set) var waitingResults: [AsyncOperation]?
-  /// The number of additions that postpone starts, and of members for which others that arrive with them wait. Meanwhile no
-  /// member is handed out or takes keys, so that the most urgent one comes first.
+  /// The number of additions that postpone starts, and of members, but one, that arrive together. Meanwhile no member is
+  /// handed out or takes keys, so that the most urgent one comes first.
   var startObstacles = 0
   var isRunnerRequested = false
   /// Whether a check after ``RunnerRequest/watch`` is pending. A runner can be requested meanwhile.
